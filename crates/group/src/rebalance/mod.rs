@@ -1,0 +1,1 @@
+//! The rules of a rebalance that both sides agree on.

@@ -1,0 +1,1 @@
+//! Record batches: see the files of this folder.
