@@ -42,7 +42,9 @@ pub fn split_frame(buffer: &mut BytesMut, limit: usize) -> Result<Option<Bytes>,
 
 fn hint(head: &[u8; 4]) -> &'static str {
     match head {
-        b"HTTP" | b"GET " | b"POST" | b"PUT " | b"HEAD" => "this is a web server or a web client, not a Kafka one",
+        b"HTTP" | b"GET " | b"POST" | b"PUT " | b"HEAD" => {
+            "this is a web server or a web client, not a Kafka one"
+        }
         [0x16, 0x03, ..] | [0x15, 0x03, ..] => "this is TLS, and the port or the client is set to plain text",
         _ => "the other side may not speak Kafka's protocol",
     }

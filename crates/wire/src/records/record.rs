@@ -1,0 +1,430 @@
+//! The records of a batch, read in place: nothing is copied and nothing allocated, headers are only stepped over.
+//!
+//! Every record that an iterator yields has been checked to its last byte, so that its key, value and headers can be
+//! handed out without a further error.
+
+use super::owned::Record;
+use super::{BatchError, varint};
+use bytes::Bytes;
+use std::borrow::Cow;
+
+/// What the records of one batch share.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Frame {
+    pub(super) base_offset: i64,
+    pub(super) base_timestamp: i64,
+    /// The time of the append, when it replaces the records' own timestamps.
+    pub(super) append_time: Option<i64>,
+    pub(super) last_offset_delta: i32,
+}
+
+/// The records of a batch that have not been taken yet, over one shared buffer. Cloning is cheap.
+///
+/// As an iterator it yields [`Record`]s of their own; [`Records::iter`] yields borrowed ones, which cost less;
+/// [`Records::split_front`] takes the first ones off as a [`RecordRun`] which is known to be right.
+#[derive(Clone, Debug)]
+pub struct Records {
+    payload: Bytes,
+    at: usize,
+    left: u32,
+    /// The lowest offset delta that the next record may have.
+    floor: i32,
+    frame: Frame,
+}
+
+impl Records {
+    pub(super) fn new(payload: Bytes, frame: Frame, count: u32) -> Self {
+        Self { payload, at: 0, left: count, floor: 0, frame }
+    }
+
+    /// How many records are left.
+    pub fn len(&self) -> usize {
+        self.left as usize
+    }
+
+    /// Whether no record is left.
+    pub fn is_empty(&self) -> bool {
+        self.left == 0
+    }
+
+    /// Where to go on when everything up to here has been taken: behind the last taken record, or behind the batch when
+    /// none is left.
+    pub fn next_offset(&self) -> i64 {
+        let delta =
+            if self.left == 0 { i64::from(self.frame.last_offset_delta) + 1 } else { i64::from(self.floor) };
+        self.frame.base_offset + delta
+    }
+
+    /// The records that are left, borrowed; after an error there are no more.
+    pub fn iter(&self) -> Iter<'_> {
+        let rest = self.payload.get(self.at..).unwrap_or_default();
+        Iter { source: &self.payload, rest, left: self.left, floor: self.floor, frame: self.frame }
+    }
+
+    /// Leaves out the records before `offset`: a fetch answers with the whole batch in which the wanted offset lies.
+    pub fn skip_before(&mut self, offset: i64) -> Result<(), BatchError> {
+        while self.left > 0 && self.next_offset() < offset {
+            let mut iter = self.iter();
+            match iter.next() {
+                Some(Ok(record)) if record.offset < offset => {}
+                Some(Err(error)) => return Err(error),
+                Some(Ok(_)) | None => return Ok(()),
+            }
+            let state = iter.state();
+            self.go_on_from(state);
+        }
+        Ok(())
+    }
+
+    /// Takes off at most `most` records, all of them checked.
+    pub fn split_front(&mut self, most: usize) -> Result<RecordRun, BatchError> {
+        let mut iter = self.iter();
+        let mut count = 0;
+        while (count as usize) < most {
+            match iter.next() {
+                Some(record) => record?,
+                None => break,
+            };
+            count += 1;
+        }
+        let state = iter.state();
+        let run = RecordRun {
+            payload: self.payload.clone(),
+            start: self.at,
+            end: self.payload.len() - state.0,
+            count,
+            floor: self.floor,
+            frame: self.frame,
+            next_offset: 0,
+        };
+        self.go_on_from(state);
+        Ok(RecordRun { next_offset: self.next_offset(), ..run })
+    }
+
+    fn go_on_from(&mut self, (rest, left, floor): (usize, u32, i32)) {
+        self.at = self.payload.len() - rest;
+        (self.left, self.floor) = (left, floor);
+    }
+}
+
+impl Iterator for Records {
+    type Item = Result<Record, BatchError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let mut iter = self.iter();
+        let item = iter.next()?.map(|record| record.to_record());
+        let state = iter.state();
+        self.go_on_from(state);
+        Some(item)
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (0, Some(self.left as usize + 1))
+    }
+}
+
+impl<'a> IntoIterator for &'a Records {
+    type Item = Result<RecordRef<'a>, BatchError>;
+    type IntoIter = Iter<'a>;
+
+    fn into_iter(self) -> Iter<'a> {
+        self.iter()
+    }
+}
+
+/// Borrowed records of a batch.
+#[derive(Clone, Debug)]
+pub struct Iter<'a> {
+    source: &'a Bytes,
+    rest: &'a [u8],
+    left: u32,
+    floor: i32,
+    frame: Frame,
+}
+
+impl<'a> Iter<'a> {
+    fn state(&self) -> (usize, u32, i32) {
+        (self.rest.len(), self.left, self.floor)
+    }
+
+    /// The next record as it stands there; `None` when the bytes are no record.
+    #[inline(always)]
+    fn decode(&mut self) -> Option<RecordRef<'a>> {
+        let length = usize::try_from(varint::get_i32(&mut self.rest)?).ok()?;
+        let (body, rest) = self.rest.split_at_checked(length)?;
+        self.rest = rest;
+        let (_attributes, mut body) = body.split_first()?;
+        let timestamp_delta = varint::get_i64(&mut body)?;
+        let delta = varint::get_i32(&mut body)?;
+        let key = nullable(&mut body)?;
+        let value = nullable(&mut body)?;
+        let headers = Headers::check(body)?;
+        if delta < self.floor || delta > self.frame.last_offset_delta {
+            return None;
+        }
+        // A delta of i32::MAX is the last one of its batch: nothing can come after it, whatever the floor says.
+        self.floor = delta.saturating_add(1);
+        let timestamp = match self.frame.append_time {
+            Some(time) => time,
+            None => self.frame.base_timestamp.wrapping_add(timestamp_delta),
+        };
+        Some(RecordRef {
+            offset: self.frame.base_offset + i64::from(delta),
+            timestamp,
+            key,
+            value,
+            headers,
+            source: self.source,
+        })
+    }
+
+    #[cold]
+    fn fail(&mut self, what: &'static str) -> BatchError {
+        self.left = 0;
+        self.rest = &[];
+        BatchError::BadRecord { offset: self.frame.base_offset, what }
+    }
+}
+
+impl<'a> Iterator for Iter<'a> {
+    type Item = Result<RecordRef<'a>, BatchError>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.left == 0 {
+            if self.rest.is_empty() {
+                return None;
+            }
+            return Some(Err(self.fail("bytes are left over behind the last one")));
+        }
+        self.left -= 1;
+        match self.decode() {
+            Some(record) => Some(Ok(record)),
+            None => Some(Err(self.fail("its lengths or its offset cannot be right"))),
+        }
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (0, Some(self.left as usize + 1))
+    }
+}
+
+/// Bytes with their length in front, -1 for null.
+#[inline(always)]
+fn nullable<'a>(input: &mut &'a [u8]) -> Option<Option<&'a [u8]>> {
+    let length = varint::get_i32(input)?;
+    if length < 0 {
+        return (length == -1).then_some(None);
+    }
+    let (bytes, rest) = input.split_at_checked(length as usize)?;
+    *input = rest;
+    Some(Some(bytes))
+}
+
+/// Consecutive records of one batch, all checked already. Cloning is cheap.
+#[derive(Clone, Debug)]
+pub struct RecordRun {
+    payload: Bytes,
+    start: usize,
+    end: usize,
+    count: u32,
+    floor: i32,
+    frame: Frame,
+    next_offset: i64,
+}
+
+impl RecordRun {
+    /// How many records there are.
+    pub fn len(&self) -> usize {
+        self.count as usize
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Where to go on behind these records: when they are the last of their batch, behind the batch.
+    pub fn next_offset(&self) -> i64 {
+        self.next_offset
+    }
+
+    /// How many bytes the records take, decompressed.
+    pub fn size(&self) -> usize {
+        self.end - self.start
+    }
+
+    /// The records, borrowed.
+    pub fn iter(&self) -> RunIter<'_> {
+        let rest = self.payload.get(self.start..self.end).unwrap_or_default();
+        RunIter(Iter { source: &self.payload, rest, left: self.count, floor: self.floor, frame: self.frame })
+    }
+}
+
+impl<'a> IntoIterator for &'a RecordRun {
+    type Item = RecordRef<'a>;
+    type IntoIter = RunIter<'a>;
+
+    fn into_iter(self) -> RunIter<'a> {
+        self.iter()
+    }
+}
+
+/// The records of a [`RecordRun`].
+#[derive(Clone, Debug)]
+pub struct RunIter<'a>(Iter<'a>);
+
+impl<'a> Iterator for RunIter<'a> {
+    type Item = RecordRef<'a>;
+
+    #[inline]
+    fn next(&mut self) -> Option<RecordRef<'a>> {
+        self.0.left = self.0.left.checked_sub(1)?;
+        self.0.decode()
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.0.left as usize, Some(self.0.left as usize))
+    }
+}
+
+impl ExactSizeIterator for RunIter<'_> {}
+
+/// One record, borrowed from the buffer of its batch.
+#[derive(Clone, Copy, Debug)]
+pub struct RecordRef<'a> {
+    offset: i64,
+    timestamp: i64,
+    key: Option<&'a [u8]>,
+    value: Option<&'a [u8]>,
+    headers: Headers<'a>,
+    source: &'a Bytes,
+}
+
+impl<'a> RecordRef<'a> {
+    /// Where the record is in its partition.
+    pub fn offset(&self) -> i64 {
+        self.offset
+    }
+
+    /// Milliseconds since 1970; -1 when the producer set none.
+    pub fn timestamp(&self) -> i64 {
+        self.timestamp
+    }
+
+    /// The key.
+    pub fn key(&self) -> Option<&'a [u8]> {
+        self.key
+    }
+
+    /// The value; none is a tombstone in a compacted topic.
+    pub fn value(&self) -> Option<&'a [u8]> {
+        self.value
+    }
+
+    /// The headers, in the order in which the producer set them.
+    pub fn headers(&self) -> Headers<'a> {
+        self.headers
+    }
+
+    /// The key as a share of the batch's buffer.
+    pub fn key_bytes(&self) -> Option<Bytes> {
+        self.key.map(|key| self.source.slice_ref(key))
+    }
+
+    /// The value as a share of the batch's buffer.
+    pub fn value_bytes(&self) -> Option<Bytes> {
+        self.value.map(|value| self.source.slice_ref(value))
+    }
+
+    /// The record as one that lives on its own; it shares the batch's buffer and copies nothing.
+    pub fn to_record(&self) -> Record {
+        Record::new(self.source, self)
+    }
+}
+
+/// The headers of a record: an iterator that decodes them as it goes.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Headers<'a> {
+    left: u32,
+    rest: &'a [u8],
+}
+
+impl<'a> Headers<'a> {
+    /// Steps over all headers of a record; they must end where the record does.
+    #[inline(always)]
+    fn check(body: &'a [u8]) -> Option<Self> {
+        if let [0] = body { Some(Self::default()) } else { Self::walk(body) }
+    }
+
+    fn walk(mut body: &'a [u8]) -> Option<Self> {
+        let left = u32::try_from(varint::get_i32(&mut body)?).ok()?;
+        let headers = Self { left, rest: body };
+        let mut walker = headers;
+        while walker.left > 0 {
+            walker.next_header()?;
+        }
+        walker.rest.is_empty().then_some(headers)
+    }
+
+    #[inline(always)]
+    fn next_header(&mut self) -> Option<Header<'a>> {
+        self.left = self.left.checked_sub(1)?;
+        let key = nullable(&mut self.rest)??;
+        let value = nullable(&mut self.rest)?;
+        Some(Header { key, value })
+    }
+
+    /// Headers that have been checked before.
+    pub(super) fn checked(left: u32, rest: &'a [u8]) -> Self {
+        Self { left, rest }
+    }
+
+    /// What [`Headers::checked`] takes.
+    pub(super) fn raw(&self) -> (u32, &'a [u8]) {
+        (self.left, self.rest)
+    }
+
+    /// The value of the last header with this key: the one that counts when a producer sets a header again.
+    pub fn value_of(self, key: &str) -> Option<Option<&'a [u8]>> {
+        self.filter(|header| header.key == key.as_bytes()).fold(None, |_, header| Some(header.value))
+    }
+}
+
+impl<'a> Iterator for Headers<'a> {
+    type Item = Header<'a>;
+
+    fn next(&mut self) -> Option<Header<'a>> {
+        self.next_header()
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.left as usize, Some(self.left as usize))
+    }
+}
+
+impl ExactSizeIterator for Headers<'_> {}
+
+/// One header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Header<'a> {
+    key: &'a [u8],
+    value: Option<&'a [u8]>,
+}
+
+impl<'a> Header<'a> {
+    /// The key; what is not UTF-8 in it is replaced, as Java does.
+    pub fn key(&self) -> Cow<'a, str> {
+        String::from_utf8_lossy(self.key)
+    }
+
+    /// The key as it was sent.
+    pub fn key_bytes(&self) -> &'a [u8] {
+        self.key
+    }
+
+    /// The value.
+    pub fn value(&self) -> Option<&'a [u8]> {
+        self.value
+    }
+}
