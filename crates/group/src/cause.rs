@@ -119,7 +119,9 @@ impl fmt::Display for Cause {
             Self::AssignorChanged => f.write_str("assignor changed"),
             Self::LeaderRejoined { member } => write!(f, "leader rejoined: {member}"),
             Self::SecondPhase => f.write_str("second round: partitions given up in the first are free"),
-            Self::InstanceFenced { instance } => write!(f, "fenced by another member with instance id {instance}"),
+            Self::InstanceFenced { instance } => {
+                write!(f, "fenced by another member with instance id {instance}")
+            }
             Self::Fenced { code } => write!(f, "fenced: {code}"),
             Self::CoordinatorMoved => f.write_str("coordinator moved"),
             Self::PersistFailed => f.write_str("the assignment could not be stored"),

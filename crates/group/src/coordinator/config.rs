@@ -1,0 +1,42 @@
+//! The settings of a coordinator, by Kafka's names and with Kafka's defaults.
+
+use crate::time::Duration;
+
+/// Settings of one coordinator.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CoordinatorConfig {
+    /// `group.min.session.timeout.ms`: a shorter session is refused.
+    pub group_min_session_timeout: Duration,
+    /// `group.max.session.timeout.ms`: a longer session is refused.
+    pub group_max_session_timeout: Duration,
+    /// `group.initial.rebalance.delay.ms`: how long an empty group waits for more members after the first.
+    pub group_initial_rebalance_delay: Duration,
+    /// `group.max.size`: how many members a classic group may have.
+    pub group_max_size: usize,
+    /// `offset.metadata.max.bytes`: longer metadata of a commit is refused.
+    pub offset_metadata_max_bytes: usize,
+    /// `offsets.retention.minutes`: how long offsets nobody uses are kept.
+    pub offsets_retention: Duration,
+    /// `offsets.retention.check.interval.ms`: how often old offsets are looked for.
+    pub offsets_retention_check_interval: Duration,
+    /// How long a parked join of a member that is not known by its id yet may wait. Fixed in Kafka.
+    pub group_new_member_join_timeout: Duration,
+    /// Wall clock at [`crate::Instant::ZERO`], in milliseconds since 1970, for the timestamps of records.
+    pub unix_ms_at_origin: i64,
+}
+
+impl Default for CoordinatorConfig {
+    fn default() -> Self {
+        Self {
+            group_min_session_timeout: Duration::from_secs(6),
+            group_max_session_timeout: Duration::from_secs(1800),
+            group_initial_rebalance_delay: Duration::from_secs(3),
+            group_max_size: i32::MAX as usize,
+            offset_metadata_max_bytes: 4096,
+            offsets_retention: Duration::from_secs(10080 * 60),
+            offsets_retention_check_interval: Duration::from_secs(600),
+            group_new_member_join_timeout: Duration::from_secs(300),
+            unix_ms_at_origin: 0,
+        }
+    }
+}
