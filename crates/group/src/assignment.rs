@@ -82,3 +82,10 @@ impl Assignment {
         free
     }
 }
+
+/// Owners topic by topic, as [`Assignment::assign_topic`] takes them.
+impl FromIterator<(Arc<str>, Vec<Option<u32>>)> for Assignment {
+    fn from_iter<I: IntoIterator<Item = (Arc<str>, Vec<Option<u32>>)>>(topics: I) -> Self {
+        Self { owners: topics.into_iter().collect() }
+    }
+}

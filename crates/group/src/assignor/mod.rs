@@ -3,6 +3,18 @@
 //! In the classic protocol the group's leader runs the assignor that the members voted for; the broker knows nothing of
 //! it. Mirrors `ConsumerPartitionAssignor`.
 
+mod builtin;
+#[cfg(test)]
+pub(crate) mod examples;
+pub(crate) mod layout;
+mod racks;
+pub mod range;
+mod round_robin;
+
+pub use builtin::{ALL, Builtin, by_name, negotiate};
+pub use range::Range;
+pub use round_robin::RoundRobin;
+
 use crate::{Assignment, TopicPartition, topics::Topics};
 use bytes::Bytes;
 use std::{fmt::Debug, sync::Arc};
@@ -46,7 +58,8 @@ pub trait Assignor: Send + Sync + Debug {
         RebalanceProtocol::Eager
     }
 
-    /// What goes along with a member's subscription, given what it owns and since which generation.
+    /// What goes along with a member's subscription, given the partitions of its last assignment (also when it has given
+    /// them up before joining, as an eager member does) and the generation of that assignment, -1 when there was none.
     fn user_data(&self, owned: &[TopicPartition], generation: i32) -> Option<Bytes> {
         let _ = (owned, generation);
         None

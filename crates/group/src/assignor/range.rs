@@ -1,0 +1,152 @@
+//! `range`: the partitions of each topic in contiguous ranges, in the order of the members.
+//!
+//! Each topic is dealt on its own: with n partitions and c subscribers everybody gets n / c, and the first n % c
+//! subscribers one more. Topics with as many partitions and the same subscribers are thus co-partitioned: the same
+//! partition number of both goes to the same member. Mirrors `RangeAssignor` with its rack awareness (KIP-881), whose
+//! rules are in [`super::racks`], and the broker's `range`, which knows no racks.
+
+use super::{
+    Assignor, MemberSubscription,
+    layout::{Layout, NOBODY, Subscribers},
+    racks::Racks,
+};
+use crate::{Assignment, topics::Topics};
+use std::collections::BTreeMap;
+
+/// The assignor `range`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Range;
+
+impl Assignor for Range {
+    fn name(&self) -> &str {
+        "range"
+    }
+
+    fn assign(&self, topics: &Topics, members: &[MemberSubscription]) -> Assignment {
+        let layout = Layout::new(topics, members);
+        let subscribers = layout.subscribers();
+        let mut owners = vec![NOBODY; layout.partitions];
+        match Racks::new(&layout, &subscribers) {
+            Some(racks) => deal_with_racks(&layout, &subscribers, &racks, &mut owners),
+            None => deal(&layout, &subscribers, &mut owners),
+        }
+        layout.assignment(&owners)
+    }
+}
+
+/// The broker's `range`: as above, wherever the replicas are.
+pub fn assign_without_racks(topics: &Topics, members: &[MemberSubscription]) -> Assignment {
+    let layout = Layout::new(topics, members);
+    let mut owners = vec![NOBODY; layout.partitions];
+    deal(&layout, &layout.subscribers(), &mut owners);
+    layout.assignment(&owners)
+}
+
+fn deal(layout: &Layout<'_>, subscribers: &Subscribers, owners: &mut [u32]) {
+    for (row, topic) in layout.rows.iter().enumerate() {
+        let ranks = subscribers.of(row);
+        let (each, extra) =
+            (topic.partitions as usize / ranks.len(), topic.partitions as usize % ranks.len());
+        let mut rest = &mut owners[topic.range()];
+        for (nth, rank) in ranks.iter().enumerate() {
+            let (range, after) = rest.split_at_mut(each + usize::from(nth < extra));
+            range.fill(*rank);
+            rest = after;
+        }
+    }
+}
+
+/// First what lies in the members' racks, then the rest in ranges, both within the same quotas.
+fn deal_with_racks(layout: &Layout<'_>, subscribers: &Subscribers, racks: &Racks, owners: &mut [u32]) {
+    let mut dealers: Vec<_> = (0..layout.rows.len())
+        .map(|row| Dealer::new(layout.rows[row].range(), subscribers.of(row)))
+        .collect();
+    for rows in co_partitioned(layout, subscribers) {
+        match rows.as_slice() {
+            [row] if racks.matter(*row) => {
+                dealers[*row].deal(owners, |nth, slot| racks.near(subscribers.of(*row)[nth], slot))
+            }
+            [_] => {}
+            rows => deal_together(&mut dealers, rows, racks, owners),
+        }
+    }
+    for dealer in &mut dealers {
+        dealer.deal(owners, |_, _| true);
+    }
+}
+
+/// The rows that have as many partitions and the same subscribers, together.
+fn co_partitioned(layout: &Layout<'_>, subscribers: &Subscribers) -> Vec<Vec<usize>> {
+    let mut groups: BTreeMap<(&[u32], u32), Vec<usize>> = BTreeMap::new();
+    for (row, topic) in layout.rows.iter().enumerate() {
+        groups.entry((subscribers.of(row), topic.partitions)).or_default().push(row);
+    }
+    groups.into_values().collect()
+}
+
+/// Each partition number to the first subscriber that still has room and a replica of it in its rack, in every topic.
+fn deal_together(dealers: &mut [Dealer<'_>], rows: &[usize], racks: &Racks, owners: &mut [u32]) {
+    let Some(first) = rows.first().map(|row| &dealers[*row]) else { return };
+    let ranks = first.ranks;
+    let mut with_room: Vec<usize> = (0..ranks.len()).collect();
+    for partition in 0..first.slots.len() {
+        let near = |nth: usize, row: usize| {
+            dealers[row].room(nth) > 0 && racks.near(ranks[nth], dealers[row].slots.start + partition)
+        };
+        let fits = |nth: &usize| rows.iter().all(|row| near(*nth, *row));
+        let Some(nth) = with_room.iter().copied().find(fits) else { continue };
+        for row in rows {
+            let slot = dealers[*row].slots.start + partition;
+            dealers[*row].give(nth, slot, owners);
+        }
+        if rows.iter().all(|row| dealers[*row].room(nth) == 0) {
+            with_room.retain(|other| *other != nth);
+        }
+    }
+}
+
+/// Deals the partitions of one topic within the quotas of `range`.
+struct Dealer<'a> {
+    slots: std::ops::Range<usize>,
+    ranks: &'a [u32],
+    given: Vec<usize>,
+    each: usize,
+    extra: usize,
+}
+
+impl<'a> Dealer<'a> {
+    fn new(slots: std::ops::Range<usize>, ranks: &'a [u32]) -> Self {
+        let (each, extra) = (slots.len() / ranks.len(), slots.len() % ranks.len());
+        Self { slots, ranks, given: vec![0; ranks.len()], each, extra }
+    }
+
+    /// How many more the nth subscriber may get.
+    fn room(&self, nth: usize) -> usize {
+        (self.each + usize::from(self.extra > 0)).saturating_sub(self.given[nth])
+    }
+
+    fn give(&mut self, nth: usize, slot: usize, owners: &mut [u32]) {
+        owners[slot] = self.ranks[nth];
+        self.given[nth] += 1;
+        self.extra -= usize::from(self.given[nth] > self.each);
+    }
+
+    /// Fills the subscribers one after the other with what is left and suits them.
+    fn deal(&mut self, owners: &mut [u32], suits: impl Fn(usize, usize) -> bool) {
+        let mut left: Vec<usize> = self.slots.clone().filter(|slot| owners[*slot] == NOBODY).collect();
+        for nth in 0..self.ranks.len() {
+            if left.is_empty() {
+                return;
+            }
+            let mut room = self.room(nth);
+            left.retain(|slot| {
+                let taken = room > 0 && suits(nth, *slot);
+                if taken {
+                    room -= 1;
+                    self.give(nth, *slot, owners);
+                }
+                !taken
+            });
+        }
+    }
+}
