@@ -1,0 +1,100 @@
+//! Waiting before trying again: exponential, bounded, jittered. Mirrors `ExponentialBackoff` (KIP-580).
+
+use std::time::Duration;
+
+/// A small generator for jitter (splitmix64): good enough for spreading retries, and repeatable from its seed.
+#[derive(Clone, Debug)]
+pub struct Jitter(u64);
+
+impl Jitter {
+    /// A generator that repeats itself for the same seed.
+    pub fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// This long, give or take 20 %.
+    pub fn around(&mut self, wait: Duration) -> Duration {
+        let part = (self.next() >> 11) as f64 / (1u64 << 53) as f64;
+        wait.mul_f64(0.8 + 0.4 * part)
+    }
+}
+
+/// How long to wait before the next try of one kind of request. Success resets it.
+#[derive(Clone, Debug)]
+pub struct Backoff {
+    first: Duration,
+    most: Duration,
+    failures: u32,
+}
+
+impl Backoff {
+    /// Waits `first`, then twice as long each time, at most `most`.
+    pub fn new(first: Duration, most: Duration) -> Self {
+        Self { first: first.min(most), most, failures: 0 }
+    }
+
+    /// Another failure: how long to wait now.
+    pub fn fail(&mut self, jitter: &mut Jitter) -> Duration {
+        let doubled = self.first.saturating_mul(1 << self.failures.min(20));
+        self.failures = self.failures.saturating_add(1);
+        jitter.around(doubled.min(self.most))
+    }
+
+    /// A failure that may be tried again at once the first time, since the answer said how to do better.
+    pub fn fail_once_free(&mut self, jitter: &mut Jitter) -> Duration {
+        if self.failures == 0 {
+            self.failures = 1;
+            return Duration::ZERO;
+        }
+        self.fail(jitter)
+    }
+
+    /// Success.
+    pub fn reset(&mut self) {
+        self.failures = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_double_up_to_the_most_and_start_over_after_success() {
+        let mut jitter = Jitter::new(7);
+        let mut backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(1));
+        for expected in [100, 200, 400, 800, 1000, 1000] {
+            let wait = backoff.fail(&mut jitter).as_millis() as i64;
+            assert!((wait - expected).abs() <= expected / 5 + 1, "{wait} is not about {expected}");
+        }
+        backoff.reset();
+        assert!(backoff.fail(&mut jitter) <= Duration::from_millis(120));
+    }
+
+    #[test]
+    fn the_same_seed_waits_the_same() {
+        let waits = |seed| {
+            let mut jitter = Jitter::new(seed);
+            let mut backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(1));
+            [backoff.fail(&mut jitter), backoff.fail(&mut jitter)]
+        };
+        assert_eq!(waits(3), waits(3));
+        assert_ne!(waits(3), waits(4));
+    }
+
+    #[test]
+    fn a_first_failure_can_be_free() {
+        let mut jitter = Jitter::new(7);
+        let mut backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(1));
+        assert_eq!(backoff.fail_once_free(&mut jitter), Duration::ZERO);
+        assert!(backoff.fail_once_free(&mut jitter) > Duration::ZERO);
+    }
+}

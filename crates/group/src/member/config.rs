@@ -1,0 +1,66 @@
+//! What a member is told about itself when it is made.
+
+use crate::assignor::{Assignor, RebalanceProtocol};
+use std::{sync::Arc, time::Duration};
+
+/// The part of a consumer's configuration that its membership depends on. Defaults are Kafka's.
+#[derive(Clone, Debug)]
+pub struct MemberConfig {
+    /// `group.id`.
+    pub group_id: String,
+    /// `group.instance.id`: makes the member static.
+    pub instance_id: Option<String>,
+    /// `client.id`, named in reasons.
+    pub client_id: String,
+    /// `client.rack`.
+    pub rack: Option<String>,
+    /// `session.timeout.ms`.
+    pub session_timeout: Duration,
+    /// `heartbeat.interval.ms`.
+    pub heartbeat_interval: Duration,
+    /// How long the coordinator waits for this member in a rebalance: `max.poll.interval.ms`.
+    pub rebalance_timeout: Duration,
+    /// `max.poll.interval.ms`.
+    pub max_poll_interval: Duration,
+    /// `request.timeout.ms`.
+    pub request_timeout: Duration,
+    /// `retry.backoff.ms`.
+    pub retry_backoff: Duration,
+    /// `retry.backoff.max.ms`.
+    pub retry_backoff_max: Duration,
+    /// `partition.assignment.strategy`, the preferred one first.
+    pub assignors: Vec<Arc<dyn Assignor>>,
+}
+
+impl Default for MemberConfig {
+    fn default() -> Self {
+        Self {
+            group_id: String::new(),
+            instance_id: None,
+            client_id: String::new(),
+            rack: None,
+            session_timeout: Duration::from_secs(45),
+            heartbeat_interval: Duration::from_secs(3),
+            rebalance_timeout: Duration::from_secs(300),
+            max_poll_interval: Duration::from_secs(300),
+            request_timeout: Duration::from_secs(30),
+            retry_backoff: Duration::from_millis(100),
+            retry_backoff_max: Duration::from_secs(1),
+            assignors: Vec::new(),
+        }
+    }
+}
+
+impl MemberConfig {
+    /// How this member rebalances: the most gentle way that all its assignors support. It is one value for the whole life
+    /// of the member, so no two parts of it can be of different opinion.
+    pub fn rebalance_protocol(&self) -> RebalanceProtocol {
+        let gentlest = self.assignors.iter().map(|a| a.rebalance_protocol()).min();
+        gentlest.unwrap_or(RebalanceProtocol::Eager)
+    }
+
+    /// The assignor of this name.
+    pub fn assignor(&self, name: &str) -> Option<&Arc<dyn Assignor>> {
+        self.assignors.iter().find(|a| a.name() == name)
+    }
+}
