@@ -116,7 +116,8 @@ impl Metadata {
     }
 
     fn racks_of(&self, partition: &PartitionMetadata) -> Vec<Arc<str>> {
-        let mut racks: Vec<_> = partition.replicas.iter().filter_map(|r| self.brokers.get(r)?.rack.clone()).collect();
+        let mut racks: Vec<_> =
+            partition.replicas.iter().filter_map(|r| self.brokers.get(r)?.rack.clone()).collect();
         racks.sort();
         racks.dedup();
         racks
@@ -152,7 +153,9 @@ impl Metadata {
     /// Takes over a leader named in an answer to a fetch or a produce; `false` when it is not news.
     pub(super) fn learn_leader(&mut self, partition: &TopicPartition, leader: i32, epoch: i32) -> bool {
         let topic = self.topics.get_mut(&partition.topic);
-        let Some(known) = topic.and_then(|t| t.partitions.get_mut(&partition.partition)) else { return false };
+        let Some(known) = topic.and_then(|t| t.partitions.get_mut(&partition.partition)) else {
+            return false;
+        };
         if leader < 0 || known.leader_epoch.is_some_and(|e| e >= epoch) {
             return false;
         }

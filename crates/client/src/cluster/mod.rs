@@ -182,7 +182,14 @@ impl Cluster {
 
     /// Sends a request to where it belongs, as soon as there is a connection; its answer comes as
     /// [`ClusterOutput::Response`]. Fields of all versions may be filled in: each version takes its own.
-    pub fn send(&mut self, now: Instant, target: Target, lane: Lane, request: Request, timeout: Duration) -> Ticket {
+    pub fn send(
+        &mut self,
+        now: Instant,
+        target: Target,
+        lane: Lane,
+        request: Request,
+        timeout: Duration,
+    ) -> Ticket {
         self.send_at_most(now, target, lane, request, timeout, i16::MAX)
     }
 
