@@ -10,8 +10,11 @@
 //! * [`wait`]: the only way to wait.
 
 pub mod apache;
+pub mod cluster;
+pub mod plain;
 pub mod process;
 pub mod raw;
+pub mod suite;
 pub mod wait;
 
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
@@ -52,10 +55,14 @@ macro_rules! ensure {
 /// Fails the test unless both sides are equal; says both and what was compared.
 #[macro_export]
 macro_rules! ensure_eq {
-    ($left:expr, $right:expr, $($what:tt)+) => {{
-        let (left, right) = (&$left, &$right);
-        if left != right {
-            return Err($crate::failure!("{}: got {:?}, expected {:?}", format!($($what)+), left, right).into());
+    ($left:expr, $right:expr, $($what:tt)+) => {
+        match (&$left, &$right) {
+            (left, right) => {
+                if left != right {
+                    let what = format!($($what)+);
+                    return Err($crate::failure!("{what}: got {left:?}, expected {right:?}").into());
+                }
+            }
         }
-    }};
+    };
 }

@@ -72,7 +72,8 @@ impl RawConnection {
             self.read(C::KEY, pending.version, pending.correlation_id),
         )
         .await??;
-        C::Response::try_from(response).map_err(|other| failure!("{name} was answered with {:?}", other.key()))
+        C::Response::try_from(response)
+            .map_err(|other| failure!("{name} was answered with {:?}", other.key()))
     }
 
     /// Whether an answer is there within `span`; for requests that are expected to be parked.

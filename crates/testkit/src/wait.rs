@@ -23,13 +23,15 @@ where
             tokio::time::sleep(INTERVAL).await;
         }
     };
-    tokio::time::timeout(deadline, asked)
-        .await
-        .map_err(|_| failure!("waited {deadline:?} in vain: {what}"))
+    tokio::time::timeout(deadline, asked).await.map_err(|_| failure!("waited {deadline:?} in vain: {what}"))
 }
 
 /// Waits for a future; fails with `what` when `deadline` passes first.
-pub async fn within<T>(what: &str, deadline: Duration, future: impl Future<Output = T>) -> Result<T, Failure> {
+pub async fn within<T>(
+    what: &str,
+    deadline: Duration,
+    future: impl Future<Output = T>,
+) -> Result<T, Failure> {
     tokio::time::timeout(deadline, future).await.map_err(|_| failure!("waited {deadline:?} in vain: {what}"))
 }
 

@@ -25,10 +25,11 @@ impl ApacheKafka {
     /// Starts a cluster of `count` nodes and waits until every one of them answers and knows all the others.
     pub async fn start(count: usize) -> Result<Self, Failure> {
         let jars = Jars::resolve()?;
-        let folder = TempDir::with_prefix("tontine-kafka-").map_err(|e| failure!("no temporary folder: {e}"))?;
+        let folder =
+            TempDir::with_prefix("tontine-kafka-").map_err(|e| failure!("no temporary folder: {e}"))?;
         let mut nodes = Vec::with_capacity(count);
         for id in 1..=count as i32 {
-            nodes.push(Node::new(id, folder.path().join(format!("node{id}")), crate::random())?);
+            nodes.push(Node::new(id, folder.path().join(format!("node{id}")))?);
         }
         let voters: Vec<String> =
             nodes.iter().map(|node| format!("{}@127.0.0.1:{}", node.id, node.controller_port)).collect();
@@ -110,23 +111,4 @@ async fn ask_metadata(address: &str) -> Result<MetadataResponse, Failure> {
     let mut connection = RawConnection::connect(address, "tontine-testkit").await?;
     let request = MetadataRequest { topics: Some(Vec::new()), ..MetadataRequest::default() };
     connection.call(METADATA_VERSION, request).await
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[tokio::test]
-    async fn a_node_starts_answers_stops_and_starts_again() {
-        if super::super::unavailable().is_some() {
-            return;
-        }
-        let kafka = ApacheKafka::start(1).await.unwrap();
-        let address = kafka.bootstrap_servers();
-        assert_eq!(ask_metadata(&address).await.unwrap().brokers.len(), 1);
-        kafka.stop_node(1).await.unwrap();
-        assert!(ask_metadata(&address).await.is_err());
-        kafka.start_node(1).await.unwrap();
-        assert_eq!(ask_metadata(&address).await.unwrap().brokers.len(), 1);
-    }
 }

@@ -11,4 +11,3 @@ mod node;
 pub use detect::unavailable;
 pub use jars::{Jars, KAFKA_VERSION, cache_dir};
 pub use kafka::ApacheKafka;
-pub(crate) use node::java_arguments;

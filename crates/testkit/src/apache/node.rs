@@ -28,9 +28,9 @@ pub(super) struct Node {
 
 impl Node {
     /// A node with free ports, not yet started.
-    pub(super) fn new(id: i32, folder: PathBuf, seed: u64) -> Result<Self, Failure> {
-        let port = free_port(seed)?;
-        let controller_port = free_port(seed.wrapping_mul(31).wrapping_add(17))?;
+    pub(super) fn new(id: i32, folder: PathBuf) -> Result<Self, Failure> {
+        let port = free_port()?;
+        let controller_port = free_port()?;
         Ok(Self { id, port, controller_port, folder, process: None })
     }
 
@@ -40,11 +40,18 @@ impl Node {
     }
 
     /// Lays out the storage folder and the properties.
-    pub(super) fn prepare(&self, jars: &Jars, cluster_id: &str, voters: &str, nodes: usize) -> Result<(), Failure> {
+    pub(super) fn prepare(
+        &self,
+        jars: &Jars,
+        cluster_id: &str,
+        voters: &str,
+        nodes: usize,
+    ) -> Result<(), Failure> {
         let data = self.folder.join("data");
         copy_folder(&formatted(jars)?, &data)?;
         let directory_id = random_uuid();
-        let meta = format!("version=1\ncluster.id={cluster_id}\nnode.id={}\ndirectory.id={directory_id}\n", self.id);
+        let meta =
+            format!("version=1\ncluster.id={cluster_id}\nnode.id={}\ndirectory.id={directory_id}\n", self.id);
         write(&data.join("meta.properties"), &meta)?;
         write(&self.folder.join("node.properties"), &self.properties(&data, voters, nodes))
     }
@@ -90,7 +97,8 @@ impl Node {
         }
         let log = self.folder.join("log");
         let open = || File::options().create(true).append(true).open(&log);
-        let (out, err) = open().and_then(|out| Ok((out, open()?))).map_err(|e| failure!("{}: {e}", log.display()))?;
+        let (out, err) =
+            open().and_then(|out| Ok((out, open()?))).map_err(|e| failure!("{}: {e}", log.display()))?;
         let mut arguments = java_arguments(jars)?;
         arguments.push("kafka.Kafka".into());
         arguments.push(self.folder.join("node.properties").display().to_string());
@@ -130,22 +138,22 @@ pub(super) async fn end_in_order(process: Guarded) -> Result<(), Failure> {
 
 /// The arguments of every JVM here: small, quick to start, quiet.
 pub(crate) fn java_arguments(jars: &Jars) -> Result<Vec<String>, Failure> {
-    let logging = jars.home().join("log4j2.properties");
-    if !logging.is_file() {
+    let logging = jars.once("logging", |_, folder| {
         let text = "status=error\nappender.console.type=Console\nappender.console.name=console\n\
                     appender.console.target=SYSTEM_ERR\nappender.console.layout.type=PatternLayout\n\
                     appender.console.layout.pattern=%d{ISO8601} %p %c{1} %m%n\n\
                     rootLogger.level=WARN\nrootLogger.appenderRef.console.ref=console\n";
-        write(&logging, text)?;
-    }
+        write(&folder.join("log4j2.properties"), text)
+    })?;
     let fixed = ["-Xms64m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto"];
     let mut arguments: Vec<String> = fixed.iter().map(ToString::to_string).collect();
-    arguments.push(format!("-Dlog4j2.configurationFile={}", logging.display()));
+    arguments.push(format!("-Dlog4j2.configurationFile={}", logging.join("log4j2.properties").display()));
     Ok(arguments)
 }
 
 /// A formatted storage folder to copy from. Only the identity in `meta.properties` differs from node to node.
 fn formatted(jars: &Jars) -> Result<PathBuf, Failure> {
+    let arguments = java_arguments(jars)?;
     jars.once("formatted", |jars, folder| {
         let properties = folder.join("format.properties");
         let data = folder.display();
@@ -158,7 +166,7 @@ fn formatted(jars: &Jars) -> Result<PathBuf, Failure> {
             ),
         )?;
         let output = Command::new("java")
-            .args(java_arguments(jars)?)
+            .args(&arguments)
             .args(["kafka.tools.StorageTool", "format", "-t", &random_uuid(), "-c"])
             .arg(&properties)
             .env("CLASSPATH", jars.class_path())
@@ -203,8 +211,8 @@ pub(super) fn random_uuid() -> String {
     tontine_wire::Uuid::from_u128(bits >> 1).to_string()
 }
 
-fn free_port(seed: u64) -> Result<u16, Failure> {
-    let start = crate::random().wrapping_add(seed);
+fn free_port() -> Result<u16, Failure> {
+    let start = crate::random();
     (0..1000)
         .map(|step| FIRST_PORT + (start.wrapping_add(step * 7) % u64::from(PORTS)) as u16)
         .find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok())

@@ -1,0 +1,132 @@
+//! What a test body gets: a broker or a cluster to talk to, names of its own, and levers for what happens to nodes.
+
+use crate::apache::ApacheKafka;
+use crate::plain::PlainClient;
+use crate::raw::RawConnection;
+use crate::{Failure, failure, wait};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+/// What a body runs against.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// The embedded broker, in this process.
+    Embedded,
+    /// Apache Kafka, as processes.
+    Apache,
+}
+
+/// A broker, or a cluster of three.
+#[derive(Debug)]
+pub struct Cluster {
+    backend: Backend,
+    /// Makes names unlike those of every other test and every other run.
+    run: u64,
+    names: AtomicU32,
+}
+
+#[derive(Debug)]
+enum Backend {
+    Apache(Arc<ApacheKafka>),
+}
+
+impl Cluster {
+    /// A fresh embedded broker of one node, or of three.
+    pub async fn embedded(_nodes: usize) -> Result<Self, Failure> {
+        Err(failure!("the embedded broker is not here yet"))
+    }
+
+    /// Apache Kafka, which other tests use as well; one of three nodes is healed first.
+    pub async fn apache(kafka: Arc<ApacheKafka>) -> Result<Self, Failure> {
+        let cluster = Self::new(Backend::Apache(kafka));
+        if cluster.node_ids().len() > 1 {
+            cluster.heal().await?;
+        }
+        Ok(cluster)
+    }
+
+    fn new(backend: Backend) -> Self {
+        Self { backend, run: crate::random() & 0xff_ffff, names: AtomicU32::new(0) }
+    }
+
+    /// What this is.
+    pub fn kind(&self) -> Kind {
+        match self.backend {
+            Backend::Apache(_) => Kind::Apache,
+        }
+    }
+
+    /// `host:port` of every node, with commas between.
+    pub fn bootstrap_servers(&self) -> String {
+        match &self.backend {
+            Backend::Apache(kafka) => kafka.bootstrap_servers(),
+        }
+    }
+
+    /// The ids of all nodes, running or not.
+    pub fn node_ids(&self) -> Vec<i32> {
+        match &self.backend {
+            Backend::Apache(kafka) => kafka.node_ids(),
+        }
+    }
+
+    /// A name that no other test uses.
+    pub fn unique(&self, stem: &str) -> String {
+        format!("{stem}-{:06x}-{}", self.run, self.names.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// A second client.
+    pub fn plain(&self) -> PlainClient {
+        PlainClient::new(&self.bootstrap_servers())
+    }
+
+    /// A connection to the coordinator of a group, for requests by hand.
+    pub async fn coordinator(&self, group: &str) -> Result<RawConnection, Failure> {
+        self.plain().coordinator(group, "raw").await
+    }
+
+    /// Creates a topic with a name of its own; as many replicas as there are nodes.
+    pub async fn topic(&self, stem: &str, partitions: i32) -> Result<String, Failure> {
+        let name = self.unique(stem);
+        self.plain().create_topic(&name, partitions, self.node_ids().len() as i16, &[]).await?;
+        Ok(name)
+    }
+
+    /// Takes a node away at once, as a power cut does.
+    pub async fn kill_node(&self, id: i32) -> Result<(), Failure> {
+        match &self.backend {
+            Backend::Apache(kafka) => kafka.kill_node(id).await,
+        }
+    }
+
+    /// Shuts a node down in order.
+    pub async fn stop_node(&self, id: i32) -> Result<(), Failure> {
+        match &self.backend {
+            Backend::Apache(kafka) => kafka.stop_node(id).await,
+        }
+    }
+
+    /// Brings a node back.
+    pub async fn start_node(&self, id: i32) -> Result<(), Failure> {
+        match &self.backend {
+            Backend::Apache(kafka) => kafka.start_node(id).await,
+        }
+    }
+
+    /// Brings every node back and waits until partitions are in sync again and led by their preferred leaders.
+    pub async fn heal(&self) -> Result<(), Failure> {
+        for id in self.node_ids() {
+            self.start_node(id).await?;
+        }
+        self.plain().until_in_sync(Duration::from_secs(60)).await?;
+        self.plain().elect_preferred_leaders().await
+    }
+
+    /// Waits until the coordinator of `group` answers for it: a new `__consumer_offsets` is loaded first.
+    pub async fn until_coordinated(&self, group: &str) -> Result<(), Failure> {
+        wait::within("the coordinator serves", Duration::from_secs(30), self.plain().describe_group(group))
+            .await?
+            .map(drop)
+    }
+}

@@ -1,0 +1,199 @@
+//! One test body, many brokers.
+//!
+//! A body is an async function that takes a [`Cluster`]. It is registered once and becomes several tests:
+//! `embedded::name` and `kafka::name`, or `embedded3::name` and `kafka3::name` when it needs three nodes. Embedded brokers
+//! are fresh for every test. Apache Kafka is started once a binary, by the first test that needs it, and ended at the end;
+//! its tests keep apart by names. Tests that take nodes away from the cluster of three run one after the other, each on a
+//! healed cluster. Where Apache Kafka cannot run, its tests show as ignored with the reason; with `CI=true` they fail.
+
+use crate::apache::{self, ApacheKafka};
+use crate::cluster::{Cluster, Kind};
+use crate::{Failure, failure};
+use libtest_mimic::{Arguments, Completion, Failed, Trial};
+use std::future::Future;
+use std::pin::Pin;
+use std::process::ExitCode;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+/// How a body ends.
+pub type Outcome = Result<(), Failed>;
+
+/// Tests mostly wait, so more of them than cores may run at once.
+const THREADS: usize = 6;
+const DEADLINE: Duration = Duration::from_secs(60);
+/// How long tasks of a finished test may hold up the next one.
+const LEFTOVERS: Duration = Duration::from_secs(2);
+
+type Body = Arc<dyn Fn(Cluster) -> Pin<Box<dyn Future<Output = Outcome>>> + Send + Sync>;
+
+/// The bodies of a test binary.
+#[derive(Default)]
+pub struct Suite {
+    entries: Vec<Entry>,
+}
+
+/// One body, and what it needs.
+pub struct Entry {
+    name: String,
+    nodes: usize,
+    kinds: Vec<Kind>,
+    deadline: Duration,
+    body: Body,
+}
+
+impl Entry {
+    /// Gives the body more or less time than a minute.
+    pub fn deadline(&mut self, deadline: Duration) -> &mut Self {
+        self.deadline = deadline;
+        self
+    }
+
+    /// Runs the body against this kind of broker only; the body's documentation says why.
+    pub fn only(&mut self, kind: Kind) -> &mut Self {
+        self.kinds.retain(|k| *k == kind);
+        self
+    }
+}
+
+impl Suite {
+    /// No bodies yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Registers a body that needs a broker.
+    pub fn one<F>(&mut self, name: &str, body: fn(Cluster) -> F) -> &mut Entry
+    where
+        F: Future<Output = Outcome> + 'static,
+    {
+        self.add(name, 1, body)
+    }
+
+    /// Registers a body that needs three nodes.
+    pub fn three<F>(&mut self, name: &str, body: fn(Cluster) -> F) -> &mut Entry
+    where
+        F: Future<Output = Outcome> + 'static,
+    {
+        self.add(name, 3, body)
+    }
+
+    fn add<F>(&mut self, name: &str, nodes: usize, body: fn(Cluster) -> F) -> &mut Entry
+    where
+        F: Future<Output = Outcome> + 'static,
+    {
+        let at = self.entries.len();
+        self.entries.push(Entry {
+            name: name.to_owned(),
+            nodes,
+            kinds: vec![Kind::Apache],
+            deadline: DEADLINE,
+            body: Arc::new(move |cluster| Box::pin(body(cluster))),
+        });
+        &mut self.entries[at]
+    }
+
+    /// Runs what the command line asks for.
+    pub fn run(self) -> ExitCode {
+        let mut arguments = Arguments::from_args();
+        arguments.test_threads.get_or_insert(THREADS);
+        let shared = Arc::new(Shared::default());
+        let trials = self.entries.into_iter().flat_map(|entry| entry.into_trials(&shared)).collect();
+        let conclusion = libtest_mimic::run(&arguments, trials);
+        // Ends the JVMs and removes their folders before the process goes.
+        drop(shared);
+        conclusion.exit_code()
+    }
+}
+
+impl Entry {
+    fn into_trials(self, shared: &Arc<Shared>) -> Vec<Trial> {
+        let trial = |kind: &Kind| {
+            let (kind, nodes, deadline) = (*kind, self.nodes, self.deadline);
+            let (body, shared) = (self.body.clone(), shared.clone());
+            let name = format!("{}::{}", label(kind, nodes), self.name);
+            Trial::ignorable_test(name, move || run_one(&shared, kind, nodes, deadline, &body))
+        };
+        self.kinds.iter().map(trial).collect()
+    }
+}
+
+fn label(kind: Kind, nodes: usize) -> &'static str {
+    match (kind, nodes > 1) {
+        (Kind::Embedded, false) => "embedded",
+        (Kind::Embedded, true) => "embedded3",
+        (Kind::Apache, false) => "kafka",
+        (Kind::Apache, true) => "kafka3",
+    }
+}
+
+fn run_one(
+    shared: &Shared,
+    kind: Kind,
+    nodes: usize,
+    deadline: Duration,
+    body: &Body,
+) -> Result<Completion, Failed> {
+    if kind == Kind::Embedded {
+        run_body(Cluster::embedded(nodes), deadline, body)?;
+        return Ok(Completion::Completed);
+    }
+    if let Some(reason) = apache::unavailable() {
+        return if in_ci() { Err(reason.into()) } else { Ok(Completion::ignored_with(reason)) };
+    }
+    let kafka = shared.kafka(nodes)?;
+    let _alone = (nodes > 1).then(|| shared.alone.lock().unwrap_or_else(PoisonError::into_inner));
+    run_body(Cluster::apache(kafka), deadline, body)?;
+    Ok(Completion::Completed)
+}
+
+fn in_ci() -> bool {
+    std::env::var("CI").is_ok_and(|value| value == "true")
+}
+
+fn run_body(
+    cluster: impl Future<Output = Result<Cluster, Failure>>,
+    deadline: Duration,
+    body: &Body,
+) -> Outcome {
+    let runtime = new_runtime()?;
+    let ended = runtime.block_on(async {
+        let cluster = cluster.await?;
+        let late = || Failed::from(format!("not finished after {deadline:?}"));
+        tokio::time::timeout(deadline, body(cluster)).await.unwrap_or_else(|_| Err(late()))
+    });
+    runtime.shutdown_timeout(LEFTOVERS);
+    ended
+}
+
+fn new_runtime() -> Result<tokio::runtime::Runtime, Failure> {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .map_err(|e| failure!("no runtime: {e}"))
+}
+
+/// What the tests of one binary share.
+#[derive(Default)]
+struct Shared {
+    one: OnceLock<Result<Arc<ApacheKafka>, Failure>>,
+    three: OnceLock<Result<Arc<ApacheKafka>, Failure>>,
+    /// Held by a test that may take nodes away.
+    alone: Mutex<()>,
+}
+
+impl Shared {
+    fn kafka(&self, nodes: usize) -> Result<Arc<ApacheKafka>, Failure> {
+        let slot = if nodes > 1 { &self.three } else { &self.one };
+        slot.get_or_init(|| new_runtime()?.block_on(ApacheKafka::start(nodes)).map(Arc::new)).clone()
+    }
+}
+
+/// Registers functions of the current module under its name: `bodies!(suite, "joining", one: [a, b], three: [c])`.
+#[macro_export]
+macro_rules! bodies {
+    ($suite:expr, $group:literal, $($kind:ident: [$($name:ident),* $(,)?]),* $(,)?) => {
+        $($($suite.$kind(concat!($group, "::", stringify!($name)), $name);)*)*
+    };
+}

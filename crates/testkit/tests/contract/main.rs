@@ -1,0 +1,14 @@
+//! The contract: what a broker and a consumer must do, whoever the broker is. See `tontine_testkit::suite`.
+
+#![allow(unreachable_pub, reason = "a test binary has no outside")]
+
+mod protocol;
+
+use std::process::ExitCode;
+use tontine_testkit::suite::Suite;
+
+fn main() -> ExitCode {
+    let mut suite = Suite::new();
+    protocol::register(&mut suite);
+    suite.run()
+}
