@@ -62,6 +62,13 @@ message! {
 }
 
 message! {
+    /// The key of a record of type 4, which Kafka does not write any more; its tombstone goes with a deleted group.
+    ConsumerGroupPartitionMetadataKey versions 0..=0, flexible i16::MAX, {
+        group_id: String [0..=0];
+    }
+}
+
+message! {
     /// The key of a record of type 5.
     ConsumerGroupMemberMetadataKey versions 0..=0, flexible i16::MAX, {
         group_id: String [0..=0];
@@ -80,7 +87,7 @@ message! {
         subscribed_topic_regex: Option<String> [0..];
         rebalance_timeout_ms: i32 [0..] = -1;
         server_assignor: Option<String> [0..];
-        classic_member_metadata: Option<ClassicMemberMetadata> [0..] (tag 0);
+        classic_member_metadata: Option<ClassicMemberMetadata> [0..] (tag 0 always);
     }
 }
 
@@ -193,6 +200,6 @@ fields! {
     TopicPartitions {
         topic_id: Uuid [0..];
         partitions: Vec<i32> [0..];
-        assignment_epochs: Option<Vec<i32>> [0..] (tag 0);
+        assignment_epochs: Option<Vec<i32>> [0..] (tag 0) = Some(Vec::new());
     }
 }

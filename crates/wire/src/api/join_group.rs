@@ -32,7 +32,7 @@ message! {
         error_code: ErrorCode [0..];
         generation_id: i32 [0..] = -1;
         protocol_type: Option<String> [7..];
-        protocol_name: Option<String> [0..];
+        protocol_name: Option<String> [0..] (null 7..);
         leader: String [0..];
         skip_assignment: bool [9..];
         member_id: String [0..];

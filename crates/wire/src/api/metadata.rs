@@ -5,7 +5,7 @@ use crate::{ErrorCode, Uuid};
 message! {
     /// Names brokers, topics, partitions and their leaders.
     MetadataRequest versions 0..=13, flexible 9, {
-        topics: Option<Vec<MetadataRequestTopic>> [0..];
+        topics: Option<Vec<MetadataRequestTopic>> [0..] (null 1..);
         allow_auto_topic_creation: bool [4..] = true;
         include_cluster_authorized_operations: bool [8..=10];
         include_topic_authorized_operations: bool [8..];
@@ -16,7 +16,7 @@ fields! {
     /// Part of [`MetadataRequest`].
     MetadataRequestTopic {
         topic_id: Uuid [10..];
-        name: Option<String> [0..];
+        name: Option<String> [0..] (null 10..);
     }
 }
 
@@ -47,7 +47,7 @@ fields! {
     /// Part of [`MetadataResponse`].
     MetadataResponseTopic {
         error_code: ErrorCode [0..];
-        name: Option<String> [0..];
+        name: Option<String> [0..] (null 12..);
         topic_id: Uuid [10..];
         is_internal: bool [1..];
         partitions: Vec<MetadataResponsePartition> [0..];

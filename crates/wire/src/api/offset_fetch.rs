@@ -6,7 +6,7 @@ message! {
     /// Reads how far a group has read.
     OffsetFetchRequest versions 1..=10, flexible 6, {
         group_id: String [0..=7];
-        topics: Option<Vec<OffsetFetchRequestTopic>> [0..=7];
+        topics: Option<Vec<OffsetFetchRequestTopic>> [0..=7] (null 2..);
         groups: Vec<OffsetFetchRequestGroup> [8..];
         require_stable: bool [7..];
     }

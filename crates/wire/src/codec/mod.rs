@@ -13,6 +13,9 @@ pub enum DecodeError {
     /// The bytes end before the value does.
     #[error("the bytes end before the value does")]
     Truncated,
+    /// The message would take far more memory than what was received.
+    #[error("the message would take far more memory than its bytes: it holds too many empty values")]
+    TooManyValues,
     /// A length or count that is negative or larger than what follows.
     #[error("a length is negative or larger than what follows")]
     BadLength,
@@ -39,15 +42,24 @@ pub enum DecodeError {
 }
 
 /// Reads values off a shared buffer; byte fields are slices of it, never copies.
+///
+/// Values in memory are larger than on the wire, an empty text 24 times. A reader therefore has a budget in proportion to
+/// the bytes it was given, far above what real messages take, from which the items of arrays are paid for.
 #[derive(Debug, Clone)]
 pub struct Reader {
     buf: Bytes,
+    budget: usize,
 }
+
+/// How much memory a byte may become, and what every message may take besides.
+const BUDGET_FACTOR: usize = 16;
+const BUDGET_FLOOR: usize = 64 << 10;
 
 impl Reader {
     /// Reads from the start of `buf`.
     pub fn new(buf: Bytes) -> Self {
-        Self { buf }
+        let budget = buf.len().saturating_mul(BUDGET_FACTOR).saturating_add(BUDGET_FLOOR);
+        Self { buf, budget }
     }
 
     /// How many bytes are left.
@@ -61,6 +73,22 @@ impl Reader {
             return Err(DecodeError::Truncated);
         }
         Ok(self.buf.split_to(n))
+    }
+
+    /// A reader for the next `n` bytes, with the same budget; [`Reader::part_done`] takes back what it has not used.
+    pub(crate) fn part(&mut self, n: usize) -> Result<Self, DecodeError> {
+        Ok(Self { buf: self.take(n)?, budget: std::mem::take(&mut self.budget) })
+    }
+
+    pub(crate) fn part_done(&mut self, part: Self) {
+        self.budget = part.budget;
+    }
+
+    /// Pays for `count` values of type `T`.
+    fn pay<T>(&mut self, count: usize) -> Result<(), DecodeError> {
+        let price = count.saturating_mul(size_of::<T>());
+        self.budget = self.budget.checked_sub(price).ok_or(DecodeError::TooManyValues)?;
+        Ok(())
     }
 
     /// Everything that is left.
@@ -124,6 +152,28 @@ pub trait Wire: Sized {
     fn put(&self, out: &mut BytesMut, version: i16, flexible: bool);
     /// Reads a value.
     fn get(reader: &mut Reader, version: i16, flexible: bool) -> Result<Self, DecodeError>;
+}
+
+/// A value that may be null, in versions that have no null.
+pub(crate) trait Nullable {
+    /// Appends the value, an empty one when it is null.
+    fn put_required(&self, out: &mut BytesMut, version: i16, flexible: bool);
+}
+
+/// Appends a nullable struct as the content of a tagged field: unlike elsewhere 0 is null, and 1 stands before a value.
+pub(crate) fn put_present<T: Wire>(out: &mut BytesMut, value: &Option<T>, version: i16) {
+    put_uvarint(out, u32::from(value.is_some()));
+    if let Some(value) = value {
+        value.put(out, version, true);
+    }
+}
+
+/// Reads what [`put_present`] writes.
+pub(crate) fn get_present<T: Wire>(reader: &mut Reader, version: i16) -> Result<Option<T>, DecodeError> {
+    match reader.uvarint()? {
+        0 => Ok(None),
+        _ => T::get(reader, version, true).map(Some),
+    }
 }
 
 /// A request, a response, or another message with versions of its own.

@@ -1,6 +1,6 @@
 //! Integers, texts, bytes and arrays on the wire.
 
-use super::{DecodeError, Reader, Wire, put_uvarint};
+use super::{DecodeError, Nullable, Reader, Wire, put_uvarint};
 use crate::{ErrorCode, Uuid};
 use bytes::{Bytes, BytesMut};
 
@@ -80,10 +80,11 @@ fn get_length(reader: &mut Reader, width: Width, flexible: bool) -> Result<Optio
     }
 }
 
-/// A text longer than its length field can say is cut at a character's border, so that what goes out is always valid.
-fn fitting(text: &str, flexible: bool) -> &str {
+/// A text longer than Kafka takes is cut at a character's border, so that what goes out is always valid. The compact
+/// encoding could say more, but readers refuse it.
+fn fitting(text: &str) -> &str {
     const MOST: usize = i16::MAX as usize;
-    if flexible || text.len() <= MOST {
+    if text.len() <= MOST {
         return text;
     }
     let mut end = MOST;
@@ -95,7 +96,7 @@ fn fitting(text: &str, flexible: bool) -> &str {
 
 impl Wire for Option<String> {
     fn put(&self, out: &mut BytesMut, _: i16, flexible: bool) {
-        let text = self.as_deref().map(|s| fitting(s, flexible));
+        let text = self.as_deref().map(fitting);
         put_length(out, text.map(str::len), Width::Two, flexible);
         out.extend_from_slice(text.unwrap_or_default().as_bytes());
     }
@@ -108,7 +109,7 @@ impl Wire for Option<String> {
 
 impl Wire for String {
     fn put(&self, out: &mut BytesMut, _: i16, flexible: bool) {
-        let text = fitting(self, flexible);
+        let text = fitting(self);
         put_length(out, Some(text.len()), Width::Two, flexible);
         out.extend_from_slice(text.as_bytes());
     }
@@ -148,6 +149,7 @@ impl<T: Wire> Wire for Option<Vec<T>> {
         // Every item takes at least a byte, so the count is bounded by what was received; the vector grows with the
         // items that are really there.
         let Some(n) = get_length(reader, Width::Four, flexible)? else { return Ok(None) };
+        reader.pay::<T>(n)?;
         let mut items = Vec::with_capacity(n.min(64));
         for _ in 0..n {
             items.push(T::get(reader, version, flexible)?);
@@ -165,5 +167,23 @@ impl<T: Wire> Wire for Vec<T> {
     }
     fn get(reader: &mut Reader, version: i16, flexible: bool) -> Result<Self, DecodeError> {
         Option::<Self>::get(reader, version, flexible)?.ok_or(DecodeError::UnexpectedNull)
+    }
+}
+
+impl Nullable for Option<String> {
+    fn put_required(&self, out: &mut BytesMut, version: i16, flexible: bool) {
+        match self {
+            Some(text) => text.put(out, version, flexible),
+            None => String::new().put(out, version, flexible),
+        }
+    }
+}
+
+impl<T: Wire> Nullable for Option<Vec<T>> {
+    fn put_required(&self, out: &mut BytesMut, version: i16, flexible: bool) {
+        match self {
+            Some(items) => items.put(out, version, flexible),
+            None => Vec::<T>::new().put(out, version, flexible),
+        }
     }
 }

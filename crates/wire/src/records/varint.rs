@@ -77,7 +77,7 @@ mod tests {
     #[test]
     fn integers_of_every_size_survive_and_take_the_size_that_was_foretold() {
         for shift in 0..64 {
-            for value in [1i64 << shift, -(1i64 << shift).wrapping_abs(), (1i64 << shift).wrapping_sub(1)] {
+            for value in [1i64 << shift, (1i64 << shift).wrapping_neg(), (1i64 << shift).wrapping_sub(1)] {
                 let mut out = BytesMut::new();
                 put(&mut out, value);
                 assert_eq!(out.len(), size(value));

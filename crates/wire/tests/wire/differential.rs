@@ -1,0 +1,47 @@
+//! The messages against the `kafka-protocol` crate, in every version that both know.
+
+use crate::vectors::{Line, assert_none_wrong, messages};
+use bytes::{Bytes, BytesMut};
+use kafka_protocol::messages::{ApiKey as TheirKey, RequestKind, ResponseKind};
+
+fn their_key(line: &Line) -> Option<TheirKey> {
+    let key = TheirKey::try_from(line.key as i16).ok()?;
+    let versions = key.valid_versions();
+    (versions.min <= line.version && line.version <= versions.max).then_some(key)
+}
+
+/// What the other crate writes after it has read these bytes.
+fn through_theirs(key: TheirKey, line: &Line, bytes: &Bytes) -> Result<Bytes, String> {
+    let mut input = bytes.clone();
+    let mut out = BytesMut::new();
+    if line.is_request {
+        let message = RequestKind::decode(key, &mut input, line.version).map_err(|e| format!("{e:#}"))?;
+        message.encode(&mut out, line.version).map_err(|e| format!("{e:#}"))?;
+    } else {
+        let message = ResponseKind::decode(key, &mut input, line.version).map_err(|e| format!("{e:#}"))?;
+        message.encode(&mut out, line.version).map_err(|e| format!("{e:#}"))?;
+    }
+    if input.is_empty() { Ok(out.freeze()) } else { Err(format!("leaves {} bytes", input.len())) }
+}
+
+#[test]
+fn the_other_crate_reads_what_is_written_here_and_the_other_way_round() {
+    let lines = messages();
+    let mut compared = 0;
+    let mut wrong = Vec::new();
+    for line in &lines {
+        let Some(key) = their_key(line) else { continue };
+        let ours = line.decode(line.bytes.clone()).unwrap();
+        match through_theirs(key, line, &ours.encode(line.version)) {
+            Err(why) if why.contains("version not supported") => continue,
+            Err(why) => wrong.push(format!("{}: {why}", line.title())),
+            Ok(theirs) if line.decode(theirs.clone()).as_ref() != Ok(&ours) => {
+                wrong.push(format!("{}\n  ours   {:02x?}\n  theirs {theirs:02x?}", line.title(), line.bytes));
+            }
+            Ok(_) => {}
+        }
+        compared += 1;
+    }
+    assert_none_wrong(&wrong, compared);
+    assert!(compared * 10 > lines.len() * 8, "only {compared} of {} were compared", lines.len());
+}
