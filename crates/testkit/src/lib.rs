@@ -11,6 +11,8 @@
 
 pub mod apache;
 pub mod cluster;
+pub mod history;
+pub mod invariants;
 pub mod plain;
 pub mod process;
 pub mod raw;
