@@ -13,6 +13,7 @@ pub mod apache;
 pub mod cluster;
 pub mod history;
 pub mod invariants;
+pub mod java;
 pub mod plain;
 pub mod process;
 pub mod raw;

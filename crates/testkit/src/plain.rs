@@ -17,9 +17,13 @@ use tontine_wire::api::find_coordinator::FindCoordinatorRequest;
 use tontine_wire::api::list_offsets::{ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic};
 use tontine_wire::api::metadata::{MetadataRequest, MetadataRequestTopic, MetadataResponse};
 use tontine_wire::api::offset_fetch::{OffsetFetchRequest, OffsetFetchRequestGroup};
+use tontine_wire::api::produce::{PartitionProduceData, ProduceRequest, TopicProduceData};
+use tontine_wire::records::{BatchBuilder, Compression};
 
 /// How long a question is asked again.
 const DEADLINE: Duration = Duration::from_secs(30);
+/// The time of every record that this client produces: the tests care about offsets.
+const TIMESTAMP: i64 = 1_700_000_000_000;
 const CLIENT_ID: &str = "tontine-plain";
 
 /// `host:port` of brokers to ask; any of them will do.
@@ -234,6 +238,42 @@ impl PlainClient {
         let answer = leader.call(7, request).await.ok()?;
         let found = answer.topics.into_iter().next()?.partitions.into_iter().next()?;
         found.error_code.is_ok().then_some(found.offset)
+    }
+
+    /// Appends `count` small records to a partition, acknowledged by all replicas; the values are their numbers.
+    pub async fn produce(&self, topic: &str, partition: i32, count: usize) -> Result<(), Failure> {
+        let mut batch = BatchBuilder::new(Compression::None);
+        for number in 0..count {
+            let value = number.to_string();
+            batch
+                .append(TIMESTAMP, None, Some(value.as_bytes()), std::iter::empty())
+                .map_err(|e| failure!("cannot build a batch: {e}"))?;
+        }
+        let records = batch.build(0);
+        let what = format!("{count} records are appended to {topic}-{partition}");
+        wait::until(&what, DEADLINE, async || {
+            let data = PartitionProduceData { index: partition, records: Some(records.clone()) };
+            let topic_data =
+                TopicProduceData { name: topic.to_owned(), partition_data: vec![data], ..Default::default() };
+            let request = ProduceRequest {
+                acks: -1,
+                timeout_ms: 10_000,
+                topic_data: vec![topic_data],
+                ..Default::default()
+            };
+            let answer = self.leader(topic, partition).await.ok()?.call(9, request).await.ok()?;
+            let code = answer.responses.first()?.partition_responses.first()?.error_code;
+            code.is_ok().then_some(())
+        })
+        .await
+    }
+
+    /// Appends `count` records to each of the first `partitions` partitions.
+    pub async fn fill(&self, topic: &str, partitions: i32, count: usize) -> Result<(), Failure> {
+        for partition in 0..partitions {
+            self.produce(topic, partition, count).await?;
+        }
+        Ok(())
     }
 
     /// A connection to the leader of a partition.

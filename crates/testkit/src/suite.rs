@@ -37,6 +37,7 @@ pub struct Suite {
 pub struct Entry {
     name: String,
     nodes: usize,
+    needs_java: bool,
     kinds: Vec<Kind>,
     deadline: Duration,
     body: Body,
@@ -78,6 +79,16 @@ impl Suite {
         self.add(name, 3, body)
     }
 
+    /// Registers a body that needs a broker and runs Java members, so that it needs Java also on the embedded broker.
+    pub fn java<F>(&mut self, name: &str, body: fn(Cluster) -> F) -> &mut Entry
+    where
+        F: Future<Output = Outcome> + 'static,
+    {
+        let entry = self.add(name, 1, body);
+        entry.needs_java = true;
+        entry
+    }
+
     fn add<F>(&mut self, name: &str, nodes: usize, body: fn(Cluster) -> F) -> &mut Entry
     where
         F: Future<Output = Outcome> + 'static,
@@ -86,6 +97,7 @@ impl Suite {
         self.entries.push(Entry {
             name: name.to_owned(),
             nodes,
+            needs_java: false,
             kinds: vec![Kind::Apache],
             deadline: DEADLINE,
             body: Arc::new(move |cluster| Box::pin(body(cluster))),
@@ -109,10 +121,16 @@ impl Suite {
 impl Entry {
     fn into_trials(self, shared: &Arc<Shared>) -> Vec<Trial> {
         let trial = |kind: &Kind| {
-            let (kind, nodes, deadline) = (*kind, self.nodes, self.deadline);
-            let (body, shared) = (self.body.clone(), shared.clone());
-            let name = format!("{}::{}", label(kind, nodes), self.name);
-            Trial::ignorable_test(name, move || run_one(&shared, kind, nodes, deadline, &body))
+            let run = Run {
+                kind: *kind,
+                nodes: self.nodes,
+                needs_java: self.needs_java || *kind == Kind::Apache,
+                deadline: self.deadline,
+                body: self.body.clone(),
+                shared: shared.clone(),
+            };
+            let name = format!("{}::{}", label(run.kind, run.nodes), self.name);
+            Trial::ignorable_test(name, move || run.start())
         };
         self.kinds.iter().map(trial).collect()
     }
@@ -127,24 +145,31 @@ fn label(kind: Kind, nodes: usize) -> &'static str {
     }
 }
 
-fn run_one(
-    shared: &Shared,
+/// A body on its way to one kind of broker.
+struct Run {
     kind: Kind,
     nodes: usize,
+    needs_java: bool,
     deadline: Duration,
-    body: &Body,
-) -> Result<Completion, Failed> {
-    if kind == Kind::Embedded {
-        run_body(Cluster::embedded(nodes), deadline, body)?;
-        return Ok(Completion::Completed);
+    body: Body,
+    shared: Arc<Shared>,
+}
+
+impl Run {
+    fn start(self) -> Result<Completion, Failed> {
+        if let Some(reason) = apache::unavailable().filter(|_| self.needs_java) {
+            return if in_ci() { Err(reason.into()) } else { Ok(Completion::ignored_with(reason)) };
+        }
+        if self.kind == Kind::Embedded {
+            run_body(Cluster::embedded(self.nodes), self.deadline, &self.body)?;
+            return Ok(Completion::Completed);
+        }
+        let kafka = self.shared.kafka(self.nodes)?;
+        let alone = || self.shared.alone.lock().unwrap_or_else(PoisonError::into_inner);
+        let _alone = (self.nodes > 1).then(alone);
+        run_body(Cluster::apache(kafka), self.deadline, &self.body)?;
+        Ok(Completion::Completed)
     }
-    if let Some(reason) = apache::unavailable() {
-        return if in_ci() { Err(reason.into()) } else { Ok(Completion::ignored_with(reason)) };
-    }
-    let kafka = shared.kafka(nodes)?;
-    let _alone = (nodes > 1).then(|| shared.alone.lock().unwrap_or_else(PoisonError::into_inner));
-    run_body(Cluster::apache(kafka), deadline, body)?;
-    Ok(Completion::Completed)
 }
 
 fn in_ci() -> bool {

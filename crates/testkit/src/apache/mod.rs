@@ -11,3 +11,4 @@ mod node;
 pub use detect::unavailable;
 pub use jars::{Jars, KAFKA_VERSION, cache_dir};
 pub use kafka::ApacheKafka;
+pub(crate) use node::java_arguments;

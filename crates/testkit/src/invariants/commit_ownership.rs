@@ -6,9 +6,12 @@ use crate::history::{CommitResult, OwnershipEnd, What};
 use std::collections::{BTreeMap, VecDeque};
 use tontine_group::TopicPartition;
 
+/// A commit that was asked for: where, and of what.
+type Asked<'a> = (usize, &'a BTreeMap<TopicPartition, i64>);
+
 /// See the file's documentation.
 pub fn check(evidence: &Evidence) -> Vec<Violation> {
-    let mut open: BTreeMap<&str, VecDeque<(usize, &BTreeMap<TopicPartition, i64>)>> = BTreeMap::new();
+    let mut open: BTreeMap<&str, VecDeque<Asked<'_>>> = BTreeMap::new();
     let mut violations = Vec::new();
     for (at, event) in evidence.events.iter().enumerate() {
         let sent = open.entry(&event.member).or_default();

@@ -2,6 +2,7 @@
 
 #![allow(unreachable_pub, reason = "a test binary has no outside")]
 
+mod java_alone;
 mod protocol;
 
 use std::process::ExitCode;
@@ -10,5 +11,6 @@ use tontine_testkit::suite::Suite;
 fn main() -> ExitCode {
     let mut suite = Suite::new();
     protocol::register(&mut suite);
+    java_alone::register(&mut suite);
     suite.run()
 }
