@@ -1,0 +1,117 @@
+//! Appends that are on their way to the log, and what waits for them.
+//!
+//! They end in the order in which they began: the outcome of a later one is kept until all earlier ones are known, so
+//! that the state in memory follows the order of the log.
+
+use super::{
+    classic::Replaced,
+    output::{AppendId, Ticket},
+    record::Record,
+};
+use std::{collections::BTreeMap, sync::Arc};
+use tontine_wire::{ErrorCode, api::Response};
+
+/// What else has to happen when an append has ended, besides applying its records and sending its replies.
+#[derive(Debug, Default)]
+pub(super) enum After {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// The group exists, or does not.
+    Created(Arc<str>),
+    /// The assignment of this generation is stored: members get it.
+    Synced { group: Arc<str>, generation: i32 },
+    /// A static member has a new id.
+    Replaced(Arc<str>, Box<Replaced>),
+    /// These groups are gone.
+    Deleted(Vec<Arc<str>>),
+}
+
+/// One append on its way.
+#[derive(Debug)]
+pub(super) struct InFlight {
+    pub(super) records: Vec<Record>,
+    pub(super) replies: Vec<(Ticket, Response)>,
+    pub(super) after: After,
+    result: Option<Result<(), ErrorCode>>,
+}
+
+/// All appends on their way, in order.
+#[derive(Debug, Default)]
+pub(super) struct Appends {
+    next: u64,
+    in_flight: BTreeMap<AppendId, InFlight>,
+}
+
+impl Appends {
+    pub(super) fn begin(
+        &mut self,
+        records: Vec<Record>,
+        replies: Vec<(Ticket, Response)>,
+        after: After,
+    ) -> AppendId {
+        let id = AppendId(self.next);
+        self.next += 1;
+        self.in_flight.insert(id, InFlight { records, replies, after, result: None });
+        id
+    }
+
+    /// Notes how an append went. The first answer counts.
+    pub(super) fn end(&mut self, id: AppendId, result: Result<(), ErrorCode>) {
+        if let Some(append) = self.in_flight.get_mut(&id) {
+            append.result.get_or_insert(result);
+        }
+    }
+
+    /// Takes out the oldest append if its outcome is known.
+    pub(super) fn take_ended(&mut self) -> Option<(InFlight, Result<(), ErrorCode>)> {
+        let first = self.in_flight.first_entry()?;
+        let result = first.get().result?;
+        Some((first.remove(), result))
+    }
+
+    /// Lets a reply wait for an append, too; gives it back when the append has ended.
+    pub(super) fn hold(&mut self, id: AppendId, reply: (Ticket, Response)) -> Option<(Ticket, Response)> {
+        match self.in_flight.get_mut(&id) {
+            Some(append) => {
+                append.replies.push(reply);
+                None
+            }
+            None => Some(reply),
+        }
+    }
+
+    /// Whether something about this group is on its way.
+    pub(super) fn touch(&self, group: &str) -> bool {
+        self.in_flight.values().any(|append| append.records.iter().any(|r| r.group() == group))
+    }
+
+    /// Nobody waits for this reply any more.
+    pub(super) fn forget(&mut self, ticket: Ticket) {
+        for append in self.in_flight.values_mut() {
+            append.replies.retain(|(held, _)| *held != ticket);
+        }
+    }
+
+    /// Takes out everything, however it will go.
+    pub(super) fn abandon(&mut self) -> Vec<InFlight> {
+        std::mem::take(&mut self.in_flight).into_values().collect()
+    }
+}
+
+/// The error a client gets for an error of the log: one that makes it try again where that can help.
+/// Mirrors `CoordinatorOperationExceptionHelper` and the mapping of the coordinator's runtime.
+pub(super) fn response_error(code: ErrorCode) -> ErrorCode {
+    match code {
+        ErrorCode::UNKNOWN_TOPIC_OR_PARTITION
+        | ErrorCode::NOT_ENOUGH_REPLICAS
+        | ErrorCode::NOT_ENOUGH_REPLICAS_AFTER_APPEND
+        | ErrorCode::REQUEST_TIMED_OUT => ErrorCode::COORDINATOR_NOT_AVAILABLE,
+        ErrorCode::NOT_LEADER_OR_FOLLOWER | ErrorCode::KAFKA_STORAGE_ERROR => ErrorCode::NOT_COORDINATOR,
+        ErrorCode::MESSAGE_TOO_LARGE | ErrorCode::RECORD_LIST_TOO_LARGE | ErrorCode::INVALID_FETCH_SIZE => {
+            ErrorCode::UNKNOWN_SERVER_ERROR
+        }
+        ErrorCode::NETWORK_EXCEPTION => ErrorCode::COORDINATOR_LOAD_IN_PROGRESS,
+        other => other,
+    }
+}

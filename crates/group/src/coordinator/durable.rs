@@ -1,0 +1,194 @@
+//! What a coordinator knows for good: groups and offsets as their records say. Only [`Durable::apply`] changes it, so
+//! that reading the log again gives the same.
+//!
+//! It decides nothing. A classic group between two assignments lives in `classic`, as it does in Kafka: the log holds
+//! it as of the last assignment, or as of the moment it became empty.
+
+use super::record::Record;
+use crate::{TopicPartition, time::Duration};
+use bytes::Bytes;
+use std::{collections::BTreeMap, sync::Arc};
+use tontine_wire::{
+    Uuid,
+    group_records::{GroupMetadataValue, MemberMetadata, OffsetCommitKey, OffsetCommitValue},
+};
+
+/// Groups and offsets as the log has them.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Durable {
+    groups: BTreeMap<Arc<str>, Group>,
+    offsets: BTreeMap<Arc<str>, BTreeMap<TopicPartition, CommittedOffset>>,
+}
+
+/// A group of one of the two protocols.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Group {
+    /// Of the classic protocol, or of no protocol at all: offsets only.
+    Classic(StoredClassic),
+}
+
+/// A classic group as of its last record.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct StoredClassic {
+    /// `consumer` for groups of consumers; none before anybody joined.
+    pub protocol_type: Option<String>,
+    /// The generation of the last assignment.
+    pub generation: i32,
+    /// The assignor that was voted for.
+    pub protocol: Option<String>,
+    /// The member that assigned.
+    pub leader: Option<Arc<str>>,
+    /// Since when it is in its state, milliseconds since 1970.
+    pub since_ms: Option<i64>,
+    /// Its members, by id.
+    pub members: BTreeMap<Arc<str>, StoredMember>,
+}
+
+/// A member of a classic group as of the last record.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StoredMember {
+    /// `group.instance.id` of a static member.
+    pub instance_id: Option<Arc<str>>,
+    /// How its client calls itself.
+    pub client_id: String,
+    /// Where it is.
+    pub client_host: String,
+    /// How long the group waits for it to rejoin.
+    pub rebalance_timeout: Duration,
+    /// How long it may be silent.
+    pub session_timeout: Duration,
+    /// Its metadata for the protocol that was voted for.
+    pub subscription: Bytes,
+    /// What it was assigned.
+    pub assignment: Bytes,
+}
+
+/// How far a group has read one partition.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CommittedOffset {
+    /// The offset of the next record to read.
+    pub offset: i64,
+    /// The leader epoch of the last record read, or -1.
+    pub leader_epoch: i32,
+    /// What the client wanted to remember with it.
+    pub metadata: String,
+    /// When it was committed, milliseconds since 1970.
+    pub commit_timestamp: i64,
+    /// When it ends, for commits that said so.
+    pub expire_timestamp: Option<i64>,
+    /// The id of the topic, so that a later topic of the same name does not inherit.
+    pub topic_id: Uuid,
+}
+
+impl Durable {
+    /// Applies one record. Tombstones of what is not there are fine: compaction may have removed what they end.
+    pub fn apply(&mut self, record: &Record) {
+        match record {
+            Record::OffsetCommit(key, value) => self.apply_offset(key, value.as_ref()),
+            Record::GroupMetadata(key, None) => drop(self.groups.remove(key.group.as_str())),
+            Record::GroupMetadata(key, Some(value)) => {
+                self.groups.insert(key.group.as_str().into(), Group::Classic(StoredClassic::from(value)));
+            }
+        }
+    }
+
+    fn apply_offset(&mut self, key: &OffsetCommitKey, value: Option<&OffsetCommitValue>) {
+        let partition = TopicPartition::new(key.topic.as_str(), key.partition);
+        match value {
+            Some(value) => {
+                let group: Arc<str> = key.group.as_str().into();
+                let stored = self.groups.entry(group.clone());
+                stored.or_insert_with(|| Group::Classic(StoredClassic::default()));
+                self.offsets.entry(group).or_default().insert(partition, CommittedOffset::from(value));
+            }
+            None => {
+                let Some(offsets) = self.offsets.get_mut(key.group.as_str()) else { return };
+                offsets.remove(&partition);
+                if offsets.is_empty() {
+                    self.offsets.remove(key.group.as_str());
+                }
+            }
+        }
+    }
+
+    /// The group of this id.
+    pub fn group(&self, id: &str) -> Option<&Group> {
+        self.groups.get(id)
+    }
+
+    /// The group of this id, with the shared form of the id.
+    pub(super) fn groups_entry(&self, id: &str) -> Option<(&Arc<str>, &Group)> {
+        self.groups.get_key_value(id)
+    }
+
+    /// All groups, by id.
+    pub fn groups(&self) -> impl Iterator<Item = (&Arc<str>, &Group)> {
+        self.groups.iter()
+    }
+
+    /// The offset of one partition.
+    pub fn offset(&self, group: &str, partition: &TopicPartition) -> Option<&CommittedOffset> {
+        self.offsets.get(group)?.get(partition)
+    }
+
+    /// All offsets of a group, by partition.
+    pub fn offsets(&self, group: &str) -> impl Iterator<Item = (&TopicPartition, &CommittedOffset)> {
+        self.offsets.get(group).into_iter().flatten()
+    }
+
+    /// All offsets, group by group.
+    pub fn all_offsets(
+        &self,
+    ) -> impl Iterator<Item = (&Arc<str>, &BTreeMap<TopicPartition, CommittedOffset>)> {
+        self.offsets.iter()
+    }
+}
+
+impl From<&GroupMetadataValue> for StoredClassic {
+    fn from(value: &GroupMetadataValue) -> Self {
+        Self {
+            protocol_type: Some(value.protocol_type.clone()).filter(|t| !t.is_empty()),
+            generation: value.generation,
+            protocol: value.protocol.clone(),
+            leader: value.leader.as_deref().map(Arc::from),
+            since_ms: Some(value.current_state_timestamp).filter(|t| *t >= 0),
+            members: value.members.iter().map(|m| (m.member_id.as_str().into(), m.into())).collect(),
+        }
+    }
+}
+
+impl From<&MemberMetadata> for StoredMember {
+    fn from(member: &MemberMetadata) -> Self {
+        let session_timeout = millis(member.session_timeout);
+        // Records of the oldest version have no rebalance timeout: the session stood for both then.
+        let rebalance_timeout =
+            if member.rebalance_timeout < 0 { session_timeout } else { millis(member.rebalance_timeout) };
+        Self {
+            instance_id: member.group_instance_id.as_deref().map(Arc::from),
+            client_id: member.client_id.clone(),
+            client_host: member.client_host.clone(),
+            rebalance_timeout,
+            session_timeout,
+            subscription: member.subscription.clone(),
+            assignment: member.assignment.clone(),
+        }
+    }
+}
+
+impl From<&OffsetCommitValue> for CommittedOffset {
+    fn from(value: &OffsetCommitValue) -> Self {
+        Self {
+            offset: value.offset,
+            leader_epoch: value.leader_epoch,
+            metadata: value.metadata.clone(),
+            commit_timestamp: value.commit_timestamp,
+            expire_timestamp: Some(value.expire_timestamp).filter(|t| *t != -1),
+            topic_id: value.topic_id,
+        }
+    }
+}
+
+/// Milliseconds of the wire as a duration; negative ones are none.
+pub(super) fn millis(ms: i32) -> Duration {
+    Duration::from_millis(u64::try_from(ms).unwrap_or(0))
+}

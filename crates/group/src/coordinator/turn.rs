@@ -1,0 +1,324 @@
+//! How a turn ends: what groups decided becomes appends and replies, appends end and let replies go, timers fire.
+//!
+//! Here is the rule that no reply leaves before its records are durable, and nowhere else.
+
+use super::{
+    AppendId, Coordinator, Output, Ticket,
+    append::{After, InFlight, response_error},
+    classic::ClassicGroup,
+    durable::Group,
+    effects::{Decided, Effects},
+    offsets::expire,
+    record::Record,
+    refuse::spoil,
+    timers::TimerKey,
+    volatile::Serving,
+};
+use crate::{
+    time::{Duration, Instant},
+    topics::Topics,
+};
+use std::sync::Arc;
+use tontine_wire::{ErrorCode, api::Response, group_records::GroupMetadataKey};
+
+impl Coordinator {
+    /// The log has been read to its end: sessions of the members found in it begin.
+    pub fn loaded(&mut self, now: Instant) {
+        self.volatile.serving = Serving::Active;
+        let with_members = |group: &Group| {
+            let Group::Classic(stored) = group;
+            !stored.members.is_empty()
+        };
+        let ids = self.durable.groups().filter(|(_, group)| with_members(group)).map(|(id, _)| id.clone());
+        for id in ids.collect::<Vec<_>>() {
+            self.with_group(now, &id, |group, fx| group.shrink_if_too_large(fx));
+        }
+        self.volatile
+            .timers
+            .arm(now + self.config.offsets_retention_check_interval, TimerKey::OffsetsCleanup);
+    }
+
+    /// Another broker is the coordinator from now on: everything parked is answered with `NOT_COORDINATOR`.
+    pub fn resign(&mut self, now: Instant) {
+        for append in self.volatile.appends.abandon() {
+            self.send_spoiled(append.replies, ErrorCode::NOT_COORDINATOR);
+        }
+        for id in self.volatile.classic.keys().cloned().collect::<Vec<_>>() {
+            self.dissolve(now, &id, ErrorCode::NOT_COORDINATOR);
+        }
+        self.volatile.serving = Serving::Resigned;
+        self.volatile.timers = Default::default();
+    }
+
+    /// An append is durable, or failed. Records of a failed append must not be in the log.
+    pub fn handle_appended(&mut self, now: Instant, id: AppendId, result: Result<(), ErrorCode>) {
+        self.volatile.appends.end(id, result);
+        while let Some((append, result)) = self.volatile.appends.take_ended() {
+            self.append_ended(now, append, result);
+        }
+    }
+
+    fn append_ended(&mut self, now: Instant, append: InFlight, result: Result<(), ErrorCode>) {
+        let result = result.map_err(response_error);
+        match result {
+            Ok(()) => {
+                append.records.iter().for_each(|record| self.durable.apply(record));
+                self.send(append.replies);
+                self.guard_sessions(now, &append.records);
+            }
+            Err(code) => self.send_spoiled(append.replies, code),
+        }
+        self.follow_up(now, append.after, result);
+    }
+
+    /// Members that the log knows are alive here too, or nobody would notice when they fall silent.
+    fn guard_sessions(&mut self, now: Instant, records: &[Record]) {
+        for record in records {
+            if let Record::GroupMetadata(key, Some(value)) = record
+                && !value.members.is_empty()
+            {
+                self.with_group(now, &key.group, |_, _| {});
+            }
+        }
+    }
+
+    fn follow_up(&mut self, now: Instant, after: After, result: Result<(), ErrorCode>) {
+        match after {
+            After::Nothing => {}
+            After::Created(id) => match result {
+                Ok(()) => self.with_live(now, &id, |group, _| group.creating = None),
+                Err(code) => self.dissolve(now, &id, code),
+            },
+            After::Synced { group: id, generation } => {
+                let stored = self.durable.group(&id).map(|Group::Classic(stored)| stored.clone());
+                let result = result.and(stored.ok_or(ErrorCode::UNKNOWN_SERVER_ERROR));
+                self.with_live(now, &id, |group, fx| {
+                    group.synced(fx, generation, result.as_ref().map_err(|code| *code));
+                });
+            }
+            After::Replaced(id, replaced) => {
+                self.with_live(now, &id, |group, fx| group.replaced(fx, *replaced, result));
+            }
+            After::Deleted(ids) => ids.iter().for_each(|id| self.deleted(now, id, result)),
+        }
+    }
+
+    fn deleted(&mut self, now: Instant, id: &Arc<str>, result: Result<(), ErrorCode>) {
+        match result {
+            Ok(()) => self.dissolve(now, id, ErrorCode::UNKNOWN_MEMBER_ID),
+            Err(_) => self.with_live(now, id, |group, _| group.revive()),
+        }
+    }
+
+    /// The time of [`Output::Wait`] has come. Spurious calls do nothing.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        for (at, key) in self.volatile.timers.take_due(now) {
+            match key {
+                TimerKey::Session { group, member } => {
+                    self.with_live(now, &group, |group, fx| group.session_timeout(fx, at, &member));
+                }
+                TimerKey::Join { group } => {
+                    self.with_live(now, &group, |group, fx| group.join_timeout(fx, at))
+                }
+                TimerKey::Sync { group } => {
+                    self.with_live(now, &group, |group, fx| group.sync_timeout(fx, at))
+                }
+                TimerKey::OffsetsCleanup => self.clean_up_offsets(now),
+            }
+        }
+    }
+
+    fn clean_up_offsets(&mut self, now: Instant) {
+        let next = now + self.config.offsets_retention_check_interval.max(Duration::from_secs(1));
+        self.volatile.timers.arm(next, TimerKey::OffsetsCleanup);
+        let (wall_ms, retention) = (self.wall_ms(now), self.config.offsets_retention.as_millis());
+        let retention = i64::try_from(retention).unwrap_or(i64::MAX);
+        let mut ids: Vec<Arc<str>> = self.durable.groups().map(|(id, _)| id.clone()).collect();
+        ids.retain(|id| !self.volatile.appends.touch(id));
+        for id in ids {
+            let mut gone = false;
+            self.with_group_and_durable(now, &id, |durable, group, fx| {
+                let (records, none_left) = expire::expired(durable, group, wall_ms, retention);
+                fx.decided.records = records;
+                gone = none_left && group.is_unused();
+                if gone {
+                    group.kill();
+                    fx.decided.records.push(group_tombstone(&group.id));
+                    fx.decided.after = After::Deleted(vec![group.id.clone()]);
+                }
+            });
+        }
+    }
+
+    /// Topics changed. `topics` are all topics that exist: offsets of any other topic, or of another topic of the same
+    /// name, are deleted.
+    pub fn handle_topics(&mut self, _now: Instant, topics: &Topics) {
+        if self.volatile.serving == Serving::Active {
+            let records = expire::of_deleted_topics(&self.durable, topics);
+            self.carry_out(None, Decided { records, ..Decided::default() });
+        }
+    }
+
+    /// The connection that a request came from is gone: it needs no answer any more.
+    pub fn handle_disconnected(&mut self, now: Instant, ticket: Ticket) {
+        self.volatile.appends.forget(ticket);
+        if let Some((group, member)) = self.volatile.parked.remove(&ticket) {
+            self.with_live(now, &group, |group, fx| group.disconnected(fx, &member, ticket));
+        }
+    }
+
+    /// The wall clock, milliseconds since 1970.
+    pub(super) fn wall_ms(&self, now: Instant) -> i64 {
+        let elapsed = i64::try_from(now.since_origin().as_millis()).unwrap_or(i64::MAX);
+        self.config.unix_ms_at_origin.saturating_add(elapsed)
+    }
+
+    /// Lets a classic group decide something, and carries it out. A group that only the log knows comes alive first.
+    /// Answers whether there is such a group.
+    pub(super) fn with_group(
+        &mut self,
+        now: Instant,
+        id: &str,
+        decide: impl FnOnce(&mut ClassicGroup, &mut Effects<'_>),
+    ) -> bool {
+        self.with_group_and_durable(now, id, |_, group, fx| decide(group, fx))
+    }
+
+    /// [`Self::with_group`] for decisions that need to know what the log says.
+    pub(super) fn with_group_and_durable(
+        &mut self,
+        now: Instant,
+        id: &str,
+        decide: impl FnOnce(&super::Durable, &mut ClassicGroup, &mut Effects<'_>),
+    ) -> bool {
+        if !self.volatile.classic.contains_key(id) && !self.bring_to_life(now, id) {
+            return false;
+        }
+        self.with_live_and_durable(now, id, decide);
+        true
+    }
+
+    fn bring_to_life(&mut self, now: Instant, id: &str) -> bool {
+        let Some((id, Group::Classic(stored))) = self.durable.groups_entry(id) else { return false };
+        let (id, stored) = (id.clone(), stored.clone());
+        let mut fx = self.effects(now);
+        let group = ClassicGroup::from_stored(&mut fx, &id, &stored);
+        self.volatile.classic.insert(id, group);
+        true
+    }
+
+    fn effects(&mut self, now: Instant) -> Effects<'_> {
+        Effects {
+            wall_ms: self.wall_ms(now),
+            now,
+            config: &self.config,
+            timers: &mut self.volatile.timers,
+            parked: &mut self.volatile.parked,
+            ids: &mut self.volatile.ids,
+            out: &mut self.out,
+            decided: Decided::default(),
+        }
+    }
+
+    /// Lets a group decide something if it is alive.
+    fn with_live(
+        &mut self,
+        now: Instant,
+        id: &str,
+        decide: impl FnOnce(&mut ClassicGroup, &mut Effects<'_>),
+    ) {
+        self.with_live_and_durable(now, id, |_, group, fx| decide(group, fx));
+    }
+
+    fn with_live_and_durable(
+        &mut self,
+        now: Instant,
+        id: &str,
+        decide: impl FnOnce(&super::Durable, &mut ClassicGroup, &mut Effects<'_>),
+    ) {
+        let wall_ms = self.wall_ms(now);
+        let Some(group) = self.volatile.classic.get_mut(id) else { return };
+        let mut fx = Effects {
+            wall_ms,
+            now,
+            config: &self.config,
+            timers: &mut self.volatile.timers,
+            parked: &mut self.volatile.parked,
+            ids: &mut self.volatile.ids,
+            out: &mut self.out,
+            decided: Decided::default(),
+        };
+        decide(&self.durable, group, &mut fx);
+        let (decided, creating) = (fx.decided, group.creating);
+        self.carry_out(creating, decided);
+    }
+
+    /// Makes a group that nobody knows yet and lets it decide. It exists when its first record does; a group that
+    /// refuses its first member has never been.
+    pub(super) fn with_new_group(
+        &mut self,
+        now: Instant,
+        id: &str,
+        decide: impl FnOnce(&mut ClassicGroup, &mut Effects<'_>),
+    ) {
+        let id: Arc<str> = id.into();
+        let mut group = ClassicGroup::new(id.clone(), self.wall_ms(now));
+        let first = group.record_of_new();
+        let mut fx = self.effects(now);
+        decide(&mut group, &mut fx);
+        let mut decided = fx.decided;
+        if group.is_used() {
+            decided.records.push(first);
+            decided.after = After::Created(id.clone());
+            group.creating = self.carry_out(None, decided);
+            self.volatile.classic.insert(id, group);
+        } else {
+            self.carry_out(None, decided);
+        }
+    }
+
+    /// Appends the records and lets the replies wait for them; without records the replies leave at once, unless the
+    /// group itself is on its way to the log.
+    pub(super) fn carry_out(&mut self, creating: Option<AppendId>, decided: Decided) -> Option<AppendId> {
+        let Decided { records, replies, after } = decided;
+        if records.is_empty() {
+            for reply in replies {
+                let free = match creating {
+                    Some(id) => self.volatile.appends.hold(id, reply),
+                    None => Some(reply),
+                };
+                self.send(free);
+            }
+            return None;
+        }
+        let encoded = records.iter().map(Record::encode).collect();
+        let id = self.volatile.appends.begin(records, replies, after);
+        self.out.push_back(Output::Append { id, records: encoded });
+        Some(id)
+    }
+
+    fn send(&mut self, replies: impl IntoIterator<Item = (Ticket, Response)>) {
+        let reply = |(ticket, response)| Output::Reply { ticket, response };
+        self.out.extend(replies.into_iter().map(reply));
+    }
+
+    fn send_spoiled(&mut self, replies: Vec<(Ticket, Response)>, code: ErrorCode) {
+        self.send(
+            replies.into_iter().map(|(ticket, response)| (ticket, spoil(response, code))).collect::<Vec<_>>(),
+        );
+    }
+
+    /// Ends a live group; its parked requests are answered with this error.
+    fn dissolve(&mut self, now: Instant, id: &Arc<str>, code: ErrorCode) {
+        let Some(mut group) = self.volatile.classic.remove(id) else { return };
+        let mut fx = self.effects(now);
+        group.dissolve(&mut fx, code);
+        let replies = fx.decided.replies;
+        self.send(replies);
+    }
+}
+
+/// The record that ends a classic group.
+pub(super) fn group_tombstone(id: &str) -> Record {
+    Record::GroupMetadata(GroupMetadataKey { group: id.to_owned() }, None)
+}
