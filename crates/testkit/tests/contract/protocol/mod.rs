@@ -1,6 +1,7 @@
 //! The classic group protocol, request by request, as Apache Kafka 4.4.0 answers it.
 
 mod errors;
+mod failover;
 mod life;
 mod member;
 mod offsets;
@@ -17,4 +18,5 @@ pub fn register(suite: &mut Suite) {
     errors::register(suite);
     static_members::register(suite);
     offsets::register(suite);
+    failover::register(suite);
 }
