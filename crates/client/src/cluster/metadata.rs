@@ -123,20 +123,45 @@ impl Metadata {
         racks
     }
 
-    /// Takes over an answer to a request for all topics, or for some; topics outside `keep` are forgotten.
-    pub(super) fn update(&mut self, answer: wire::MetadataResponse, keep: impl Fn(&str) -> bool) {
-        self.cluster_id = answer.cluster_id.map(Into::into).or_else(|| self.cluster_id.take());
+    /// Takes over an answer. Topics that it does not name are kept when `stays` says so; topics that are of no interest
+    /// any more are not taken over. Tells whether anything is different.
+    pub(super) fn update(
+        &mut self,
+        answer: wire::MetadataResponse,
+        interest: impl Fn(&str) -> bool,
+        stays: impl Fn(&str) -> bool,
+    ) -> bool {
+        let before = std::mem::take(self);
+        self.cluster_id = answer.cluster_id.map(Into::into).or_else(|| before.cluster_id.clone());
         self.controller = (answer.controller_id >= 0).then_some(answer.controller_id);
         self.brokers = answer.brokers.into_iter().filter_map(BrokerInfo::new).map(|b| (b.id, b)).collect();
-        let mut before = std::mem::take(&mut self.topics);
-        for topic in answer.topics {
-            if let Some(topic) = TopicMetadata::new(topic) {
-                let old = before.remove(&topic.name);
+        for topic in answer.topics.into_iter().filter_map(TopicMetadata::new) {
+            if interest(&topic.name) {
+                let old = before.topics.get(&topic.name);
                 self.topics.insert(topic.name.clone(), topic.not_older_than(old));
             }
         }
-        self.topics.retain(|name, _| keep(name));
+        for (name, topic) in &before.topics {
+            if stays(name) && !self.topics.contains_key(name) {
+                self.topics.insert(name.clone(), topic.clone());
+            }
+        }
         self.index();
+        before != *self
+    }
+
+    /// Whether a topic or a partition is in a state that should pass: no leader yet, or not known yet.
+    pub(super) fn is_unsettled(&self) -> bool {
+        let passing = |code: ErrorCode| code.needs_metadata();
+        self.topics.values().any(|t| {
+            passing(t.error) || t.partitions.values().any(|p| passing(p.error) && p.leader.is_none())
+        })
+    }
+
+    /// Forgets the brokers, not the topics.
+    pub(super) fn forget_brokers(&mut self) {
+        self.brokers.clear();
+        self.controller = None;
     }
 
     fn index(&mut self) {
@@ -186,7 +211,7 @@ impl TopicMetadata {
     }
 
     /// A broker that lags behind may name a leader of the past: what is known with a later epoch stays.
-    fn not_older_than(mut self, old: Option<Self>) -> Self {
+    fn not_older_than(mut self, old: Option<&Self>) -> Self {
         let Some(old) = old.filter(|o| o.id == self.id) else { return self };
         for (number, partition) in &mut self.partitions {
             if let Some(known) = old.partitions.get(number) {

@@ -4,19 +4,28 @@
 //! coordinators. Does not decide what a group, a fetch or a producer does with the answers. Mirrors Kafka's
 //! `NetworkClient`, `Metadata`, `ApiVersions` and the coordinator lookup of its consumers.
 
+mod answers;
+pub(crate) mod backoff;
+mod connection;
+mod coordinator;
+mod dispatch;
+mod machine;
 mod metadata;
+mod nodes;
+mod refresh;
 mod settings;
+#[cfg(test)]
+mod tests;
+mod versions;
 
+pub use machine::Cluster;
 pub use metadata::{BrokerInfo, Metadata, PartitionMetadata, TopicMetadata};
 pub use settings::ClusterSettings;
 
 use bytes::Bytes;
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
-use tontine_group::{Instant, TopicPartition};
-use tontine_wire::{
-    ErrorCode,
-    api::{ApiKey, Request, Response},
-};
+use tontine_group::Instant;
+use tontine_wire::{ErrorCode, api::Response};
 
 /// What a connection is called between a machine and its driver. Never used twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -165,110 +174,4 @@ pub enum ClusterOutput {
     },
     /// Nothing to do until something comes in, or until this time.
     Wait(Option<Instant>),
-}
-
-/// The cluster as one client sees it.
-#[derive(Debug)]
-pub struct Cluster {
-    settings: ClusterSettings,
-    metadata: Metadata,
-}
-
-impl Cluster {
-    /// Knows nothing yet and opens nothing until something is asked. `seed` spreads jitter and the choice of brokers.
-    pub fn new(settings: ClusterSettings, _seed: u64) -> Self {
-        Self { settings, metadata: Metadata::default() }
-    }
-
-    /// Sends a request to where it belongs, as soon as there is a connection; its answer comes as
-    /// [`ClusterOutput::Response`]. Fields of all versions may be filled in: each version takes its own.
-    pub fn send(
-        &mut self,
-        now: Instant,
-        target: Target,
-        lane: Lane,
-        request: Request,
-        timeout: Duration,
-    ) -> Ticket {
-        self.send_at_most(now, target, lane, request, timeout, i16::MAX)
-    }
-
-    /// Like [`Cluster::send`], in no higher version than this one.
-    pub fn send_at_most(
-        &mut self,
-        _now: Instant,
-        _target: Target,
-        _lane: Lane,
-        _request: Request,
-        _timeout: Duration,
-        _max_version: i16,
-    ) -> Ticket {
-        Ticket(0)
-    }
-
-    /// The answer to this request does not matter any more and is not reported.
-    pub fn cancel(&mut self, _now: Instant, _ticket: Ticket) {}
-
-    /// Says which topics the metadata has to know. New ones are asked for at once.
-    pub fn set_topics(&mut self, _now: Instant, _topics: TopicsOfInterest) {}
-
-    /// Asks for fresh metadata: at once, or a little later when that was done a moment ago.
-    pub fn refresh_metadata(&mut self, _now: Instant) {}
-
-    /// What is known of the cluster.
-    pub fn metadata(&self) -> &Metadata {
-        &self.metadata
-    }
-
-    /// Takes over a leader that a fetch or a produce answer named, and where that broker is reached; `false` when this
-    /// is not news.
-    pub fn update_leader(
-        &mut self,
-        _partition: &TopicPartition,
-        _leader: i32,
-        _epoch: i32,
-        _endpoint: Option<(String, u16)>,
-    ) -> bool {
-        false
-    }
-
-    /// Looks the coordinator of a group up, unless it is known or being looked up.
-    pub fn find_coordinator(&mut self, _now: Instant, _group: &Arc<str>) {}
-
-    /// The broker that coordinates a group, when it is known.
-    pub fn coordinator(&self, _group: &str) -> Option<i32> {
-        None
-    }
-
-    /// A broker said that it does not coordinate this group.
-    pub fn coordinator_lost(&mut self, _now: Instant, _group: &str) {}
-
-    /// The highest version that both sides speak: of this broker, or of the brokers met so far. `None` when no broker
-    /// has been met, or when there is no common version.
-    pub fn max_version(&self, _node: Option<i32>, _api: ApiKey) -> Option<i16> {
-        None
-    }
-
-    /// Whether this broker failed a moment ago and is not tried again yet.
-    pub fn is_backing_off(&self, _now: Instant, _node: i32) -> bool {
-        false
-    }
-
-    /// A connection is open.
-    pub fn handle_connected(&mut self, _now: Instant, _conn: ConnId) {}
-
-    /// A connection could not be opened, or was closed by the other side.
-    pub fn handle_disconnected(&mut self, _now: Instant, _conn: ConnId, _why: &str) {}
-
-    /// A frame has arrived.
-    pub fn handle_frame(&mut self, _now: Instant, _conn: ConnId, _frame: Bytes) {}
-
-    /// A time that `Wait` named has come.
-    pub fn handle_timeout(&mut self, _now: Instant) {}
-
-    /// What to do next; drained until it answers `Wait`.
-    pub fn poll_output(&mut self) -> ClusterOutput {
-        let _ = &self.settings;
-        ClusterOutput::Wait(None)
-    }
 }

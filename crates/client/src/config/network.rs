@@ -61,10 +61,10 @@ macro_rules! table_with_network_rows {
                 "What to do when no known broker can be reached: `rebootstrap` starts again from bootstrap.servers, `none` goes on trying.";
             metadata_recovery_rebootstrap_trigger: Duration = ms(300_000), "metadata.recovery.rebootstrap.trigger.ms", Range::from(0), Both,
                 "After this long without fresh metadata the client starts again from bootstrap.servers.";
-            send_buffer: i32 = 131_072, "send.buffer.bytes" | "socket.send.buffer.bytes", Range::from(-1), Both,
-                "The size of the socket's send buffer; -1 leaves it to the system.";
-            receive_buffer: i32 = 65_536, "receive.buffer.bytes" | "socket.receive.buffer.bytes", Range::from(-1), Both,
-                "The size of the socket's receive buffer; -1 leaves it to the system.";
+            send_buffer: i32 = -1, "send.buffer.bytes" | "socket.send.buffer.bytes", Range::from(-1), Both,
+                "The size of the socket's send buffer; -1 leaves it to the system, which then adapts it.";
+            receive_buffer: i32 = -1, "receive.buffer.bytes" | "socket.receive.buffer.bytes", Range::from(-1), Both,
+                "The size of the socket's receive buffer; -1 leaves it to the system, which then adapts it.";
             security_protocol: String = "PLAINTEXT".to_owned(), "security.protocol", Range::NotBlank, Both,
                 "How connections are secured. Only PLAINTEXT is supported.";
         } }

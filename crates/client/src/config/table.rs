@@ -133,8 +133,8 @@ macro_rules! table {
             pub(crate) fn net_settings(&self) -> crate::net::NetSettings {
                 crate::net::NetSettings {
                     name: self.client_id.clone(),
-                    send_buffer: usize::try_from(self.send_buffer).ok(),
-                    receive_buffer: usize::try_from(self.receive_buffer).ok(),
+                    send_buffer: u32::try_from(self.send_buffer).ok(),
+                    receive_buffer: u32::try_from(self.receive_buffer).ok(),
                     ..crate::net::NetSettings::default()
                 }
             }

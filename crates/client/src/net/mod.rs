@@ -3,9 +3,11 @@
 //! Each client has a thread of its own with a small runtime on it. Heartbeats must go out whatever the application does;
 //! on the application's runtime a task that blocks its thread would hold them up.
 
+mod clock;
 mod connection;
 mod driver;
 
+pub use clock::Clock;
 pub use driver::{Handle, spawn};
 pub use tokio::sync::{mpsc, oneshot};
 
@@ -15,9 +17,9 @@ pub struct NetSettings {
     /// The name of the client's thread.
     pub name: String,
     /// `send.buffer.bytes`; `None` leaves it to the system.
-    pub send_buffer: Option<usize>,
+    pub send_buffer: Option<u32>,
     /// `receive.buffer.bytes`; `None` leaves it to the system.
-    pub receive_buffer: Option<usize>,
+    pub receive_buffer: Option<u32>,
     /// The largest frame that is accepted.
     pub frame_limit: usize,
 }
