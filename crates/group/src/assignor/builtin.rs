@@ -1,6 +1,6 @@
 //! The assignors that come with the library, by name, and what several of them have in common.
 
-use super::{Assignor, Range, RebalanceProtocol, RoundRobin};
+use super::{Assignor, CooperativeSticky, Range, RebalanceProtocol, RoundRobin, Sticky};
 use std::sync::Arc;
 
 /// An assignor that comes with the library.
@@ -25,6 +25,16 @@ pub static ALL: &[Builtin] = &[
         name: "roundrobin",
         java_class: "org.apache.kafka.clients.consumer.RoundRobinAssignor",
         new: || Arc::new(RoundRobin),
+    },
+    Builtin {
+        name: "sticky",
+        java_class: "org.apache.kafka.clients.consumer.StickyAssignor",
+        new: || Arc::new(Sticky),
+    },
+    Builtin {
+        name: "cooperative-sticky",
+        java_class: "org.apache.kafka.clients.consumer.CooperativeStickyAssignor",
+        new: || Arc::new(CooperativeSticky),
     },
 ];
 

@@ -25,12 +25,6 @@ pub(crate) trait Testimony {
 }
 
 impl Claims {
-    /// Nobody claims anything.
-    #[cfg(test)]
-    pub(crate) fn none(layout: &Layout<'_>) -> Self {
-        Self { owners: vec![NOBODY; layout.partitions] }
-    }
-
     /// Weighs what the members (by rank) say.
     pub(crate) fn new<T: Testimony>(layout: &Layout<'_>, testimonies: &[T]) -> Self {
         let mut owners = vec![NOBODY; layout.partitions];
@@ -38,7 +32,8 @@ impl Claims {
         let mut ranks: Vec<usize> = (0..testimonies.len()).collect();
         ranks.sort_by_key(|rank| std::cmp::Reverse(generations[*rank]));
         for rank in ranks {
-            let mut hearing = Hearing { layout, follow: layout.follow(), owners: &mut owners, generations: &generations };
+            let mut hearing =
+                Hearing { layout, follow: layout.follow(), owners: &mut owners, generations: &generations };
             testimonies[rank].each(|topic, partitions| hearing.hear(rank, topic, partitions));
         }
         Self { owners }
@@ -68,7 +63,9 @@ impl Hearing<'_, '_, '_> {
             NOBODY => self.owners[slot] = rank as u32,
             CONTESTED => {}
             owner if owner == rank as u32 => {}
-            owner if self.generations[owner as usize] == self.generations[rank] => self.owners[slot] = CONTESTED,
+            owner if self.generations[owner as usize] == self.generations[rank] => {
+                self.owners[slot] = CONTESTED
+            }
             _ => {}
         }
     }

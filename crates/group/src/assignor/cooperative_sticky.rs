@@ -5,7 +5,8 @@
 //! the hand-over.
 
 use super::{
-    Assignor, MemberSubscription, RebalanceProtocol, balance::balance,
+    Assignor, MemberSubscription, RebalanceProtocol,
+    balance::balance,
     claims::Claims,
     layout::Layout,
     owned::Owned,
@@ -34,7 +35,8 @@ impl Assignor for CooperativeSticky {
 
     fn assign(&self, topics: &Topics, members: &[MemberSubscription]) -> Assignment {
         let layout = Layout::new(topics, members);
-        let owned: Vec<_> = layout.members.iter().map(|member| Owned::new(member, generation(member))).collect();
+        let owned: Vec<_> =
+            layout.members.iter().map(|member| Owned::new(member, generation(member))).collect();
         let claims = Claims::new(&layout, &owned);
         let mut owners = balance(&layout, &claims.owners);
         cooperative::withhold_claimed(&claims, &mut owners);
@@ -45,5 +47,7 @@ impl Assignor for CooperativeSticky {
 /// The field of the subscription if it says anything, otherwise the user data.
 fn generation(member: &MemberSubscription) -> i32 {
     let field = member.generation.filter(|generation| *generation >= 0);
-    field.or_else(|| member.user_data.as_deref().and_then(read_generation)).map_or(-1, |generation| generation.max(-1))
+    field
+        .or_else(|| member.user_data.as_deref().and_then(read_generation))
+        .map_or(-1, |generation| generation.max(-1))
 }

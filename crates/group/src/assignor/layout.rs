@@ -69,6 +69,27 @@ impl<'a> Layout<'a> {
         Self { rows, members: ranked, indexes, subscriptions, alike, partitions, names }
     }
 
+    /// All topics, whoever wants them: for looking at an assignment, not for making one.
+    pub(crate) fn of_all(topics: &'a Topics, members: &'a [MemberSubscription]) -> Self {
+        let indexes = ranked(members);
+        let known: Vec<_> = topics.iter().filter(|(_, topic)| topic.partitions > 0).collect();
+        let rows = rows(&known, &vec![true; known.len()]);
+        Self {
+            partitions: rows.last().map_or(0, |row| row.range().end),
+            names: Names::new(rows.iter().map(|row| row.name).collect()),
+            rows,
+            members: indexes.iter().map(|i| &members[*i as usize]).collect(),
+            subscriptions: vec![Arc::from([]); members.len()],
+            alike: true,
+            indexes,
+        }
+    }
+
+    /// The index in the slice that the assignor was given.
+    pub(crate) fn index(&self, rank: u32) -> Option<usize> {
+        self.indexes.get(rank as usize).map(|index| *index as usize)
+    }
+
     /// Follows names that mostly come in the order of the rows to their rows.
     pub(crate) fn follow(&self) -> Follow<'_, 'a> {
         Follow { names: &self.names, last: 0 }

@@ -3,17 +3,26 @@
 //! In the classic protocol the group's leader runs the assignor that the members voted for; the broker knows nothing of
 //! it. Mirrors `ConsumerPartitionAssignor`.
 
+mod balance;
 mod builtin;
+pub(crate) mod claims;
+mod cooperative_sticky;
 #[cfg(test)]
 pub(crate) mod examples;
 pub(crate) mod layout;
+pub(crate) mod owned;
 mod racks;
 pub mod range;
 mod round_robin;
+mod sticky;
+pub mod uniform;
+mod user_data;
 
 pub use builtin::{ALL, Builtin, by_name, negotiate};
+pub use cooperative_sticky::CooperativeSticky;
 pub use range::Range;
 pub use round_robin::RoundRobin;
+pub use sticky::Sticky;
 
 use crate::{Assignment, TopicPartition, topics::Topics};
 use bytes::Bytes;

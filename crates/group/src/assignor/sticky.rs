@@ -4,7 +4,8 @@
 //! Mirrors `StickyAssignor`. [`super::balance`] is the algorithm, [`super::claims`] says whom it believes.
 
 use super::{
-    Assignor, MemberSubscription, balance::balance,
+    Assignor, MemberSubscription,
+    balance::balance,
     claims::{Claims, Testimony},
     layout::Layout,
     user_data::{Told, read_sticky, write_sticky},

@@ -1,1 +1,3 @@
 //! The rules of a rebalance that both sides agree on.
+
+pub mod cooperative;

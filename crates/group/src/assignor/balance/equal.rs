@@ -3,7 +3,10 @@
 //! Counting gives the fewest moves possible: who has more than its share gives up the surplus, who has less gets what is
 //! free. Linear in partitions and members.
 
-use super::{super::layout::{Layout, NOBODY}, loads};
+use super::{
+    super::layout::{Layout, NOBODY},
+    loads,
+};
 
 /// Completes and evens out the owners kept so far.
 pub(super) fn deal(layout: &Layout<'_>, mut owners: Vec<u32>) -> Vec<u32> {
@@ -12,7 +15,7 @@ pub(super) fn deal(layout: &Layout<'_>, mut owners: Vec<u32>) -> Vec<u32> {
     give_up_surplus(&mut owners, &mut counts);
     let mut turns = Turns::new(&counts);
     for owner in owners.iter_mut().filter(|owner| **owner == NOBODY) {
-        *owner = turns.next();
+        *owner = turns.take();
     }
     owners
 }
@@ -66,7 +69,8 @@ struct Turns {
 
 impl Turns {
     fn new(counts: &[u32]) -> Self {
-        let mut waiting: Vec<_> = counts.iter().enumerate().map(|(rank, count)| (*count, rank as u32)).collect();
+        let mut waiting: Vec<_> =
+            counts.iter().enumerate().map(|(rank, count)| (*count, rank as u32)).collect();
         waiting.sort_unstable_by(|a, b| b.cmp(a));
         let level = waiting.last().map_or(0, |(count, _)| *count);
         let mut turns = Self { waiting, circle: Vec::new(), level, at: 0 };
@@ -74,7 +78,7 @@ impl Turns {
         turns
     }
 
-    fn next(&mut self) -> u32 {
+    fn take(&mut self) -> u32 {
         if self.at == self.circle.len() {
             self.at = 0;
             self.level += 1;

@@ -33,7 +33,8 @@ pub(super) enum Movable {
 /// Completes and evens out the owners kept so far.
 pub(super) fn deal(layout: &Layout<'_>, kept: Vec<u32>) -> Vec<u32> {
     let loads = loads(layout.members.len(), &kept);
-    let mut deal = Deal { layout, subscribers: layout.subscribers(), owners: kept.clone(), homes: kept, loads };
+    let mut deal =
+        Deal { layout, subscribers: layout.subscribers(), owners: kept.clone(), homes: kept, loads };
     let dealt = deal.deal_free();
     for movable in [Movable::Loose, Movable::All] {
         if (movable == Movable::All || dealt) && !deal.is_even() {
@@ -96,7 +97,8 @@ impl Deal<'_, '_> {
     fn deal_row(&mut self, row: usize, heap: &mut BinaryHeap<Reverse<(u32, u32)>>) {
         let mut candidates = std::mem::take(heap).into_vec();
         candidates.clear();
-        candidates.extend(self.subscribers.of(row).iter().map(|rank| Reverse((self.loads[*rank as usize], *rank))));
+        candidates
+            .extend(self.subscribers.of(row).iter().map(|rank| Reverse((self.loads[*rank as usize], *rank))));
         *heap = BinaryHeap::from(candidates);
         for slot in self.layout.rows[row].range() {
             if self.owners[slot] != NOBODY {

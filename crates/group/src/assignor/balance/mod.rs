@@ -32,7 +32,8 @@ pub(crate) fn balance(layout: &Layout<'_>, claims: &[u32]) -> Vec<u32> {
 
 /// The claims that can be kept: those of members that still want the topic.
 fn kept(layout: &Layout<'_>, claims: &[u32]) -> Vec<u32> {
-    let mut kept: Vec<u32> = claims.iter().map(|owner| if *owner == CONTESTED { NOBODY } else { *owner }).collect();
+    let mut kept: Vec<u32> =
+        claims.iter().map(|owner| if *owner == CONTESTED { NOBODY } else { *owner }).collect();
     if !layout.alike {
         for (nth, row) in layout.rows.iter().enumerate() {
             let mut last = NOBODY;

@@ -71,7 +71,8 @@ impl Search {
 
     /// The highest load that may still have to be lowered.
     fn highest(&self, deal: &Deal<'_, '_>) -> Option<u32> {
-        let open = || deal.loads.iter().zip(&self.settled).filter(|(_, settled)| !**settled).map(|(load, _)| *load);
+        let open =
+            || deal.loads.iter().zip(&self.settled).filter(|(_, settled)| !**settled).map(|(load, _)| *load);
         let (least, most) = (open().min()?, open().max()?);
         (most - least > 1).then_some(most)
     }
@@ -141,7 +142,8 @@ impl Search {
 
     /// By how much the highest exceeds the next; 0 when there are several.
     fn lead(&self, deal: &Deal<'_, '_>, highest: u32) -> u32 {
-        let mut open = deal.loads.iter().zip(&self.settled).filter(|(_, settled)| !**settled).map(|(load, _)| *load);
+        let mut open =
+            deal.loads.iter().zip(&self.settled).filter(|(_, settled)| !**settled).map(|(load, _)| *load);
         let alone = open.clone().filter(|load| *load == highest).count() == 1;
         let next = open.by_ref().filter(|load| *load < highest).max();
         if alone { highest - next.unwrap_or(0) } else { 0 }

@@ -54,7 +54,9 @@ impl Offers {
     /// Partitions that the taker wants, of members that have at least two more.
     fn collect(&mut self, deal: &Deal<'_, '_>, taker: u32, highest: &[u32], movable: Movable) {
         let enough = deal.loads[taker as usize] + 2;
-        for row in deal.layout.subscriptions[taker as usize].iter().filter(|row| highest[**row as usize] >= enough) {
+        for row in
+            deal.layout.subscriptions[taker as usize].iter().filter(|row| highest[**row as usize] >= enough)
+        {
             for slot in deal.layout.rows[*row as usize].range() {
                 if deal.load_of(slot) >= enough && deal.may_move(slot, movable) {
                     self.add(deal.owners[slot], slot as u32);
@@ -71,12 +73,12 @@ impl Offers {
         offers.push(slot);
     }
 
-    /// Takes from whoever has most as long as that evens things out; says whether anything was taken.
+    /// Takes from whoever has most as long as that evens things out; says whether anything was taken. Of givers that
+    /// have as much, those come first whose partitions are not at home.
     fn take(&mut self, deal: &mut Deal<'_, '_>, taker: u32) -> bool {
-        let key = |deal: &Deal<'_, '_>, giver: u32| (deal.loads[giver as usize], Reverse(giver));
-        let mut most: BinaryHeap<_> = self.givers.iter().map(|giver| (key(deal, *giver), false)).collect();
+        let mut most: BinaryHeap<_> = self.givers.iter().map(|giver| self.bid(deal, *giver, taker)).collect();
         let mut taken = false;
-        while let Some(((load, Reverse(giver)), sorted)) = most.pop() {
+        while let Some(Bid { load, giver: Reverse(giver), sorted, .. }) = most.pop() {
             if load < deal.loads[taker as usize] + 2 {
                 break;
             }
@@ -87,11 +89,29 @@ impl Offers {
             let Some(slot) = offers.pop() else { continue };
             deal.give(slot as usize, taker);
             taken = true;
-            most.push((key(deal, giver), true));
+            let cost = offers.last().map_or(u8::MAX, |slot| deal.cost(*slot as usize, taker));
+            let load = deal.loads[giver as usize];
+            most.push(Bid { load, cost: Reverse(cost), giver: Reverse(giver), sorted: true });
         }
         self.givers.drain(..).for_each(|giver| self.by_giver[giver as usize].clear());
         taken
     }
+
+    fn bid(&self, deal: &Deal<'_, '_>, giver: u32, taker: u32) -> Bid {
+        let costs = self.by_giver[giver as usize].iter().map(|slot| deal.cost(*slot as usize, taker));
+        let cost = Reverse(costs.min().unwrap_or(u8::MAX));
+        Bid { load: deal.loads[giver as usize], cost, giver: Reverse(giver), sorted: false }
+    }
+}
+
+/// What a giver is compared by: the greatest gives first.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Bid {
+    load: u32,
+    cost: Reverse<u8>,
+    giver: Reverse<u32>,
+    /// Whether its offers have been put in order, the cheapest last.
+    sorted: bool,
 }
 
 /// An order that has nothing to do with topics, so that a newcomer gets a bit of every topic. The same in every run.
