@@ -91,9 +91,75 @@ pub fn correlation_id(frame: &Bytes) -> Result<i32, DecodeError> {
 }
 
 /// Reads an answer out of a frame without its length, given what was asked.
+///
+/// A broker that does not know the version of an ApiVersions request answers in version 0, so that is tried as well.
 pub fn decode_response(key: ApiKey, version: i16, frame: Bytes) -> Result<Response, DecodeError> {
     let mut reader = Reader::new(frame);
     i32::get(&mut reader, 0, false)?;
     skip_response_tags(key, version, &mut reader)?;
-    Response::decode(key, version, reader.rest())
+    let body = reader.rest();
+    match Response::decode(key, version, body.clone()) {
+        Err(error) if key == ApiKey::ApiVersions => Response::decode(key, 0, body).map_err(|_| error),
+        result => result,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ErrorCode;
+    use crate::api::api_versions::{ApiVersion, ApiVersionsRequest, ApiVersionsResponse};
+    use crate::api::heartbeat::HeartbeatRequest;
+
+    fn header(key: ApiKey, version: i16) -> RequestHeader {
+        RequestHeader { key, version, correlation_id: 7, client_id: Some("me".to_owned()) }
+    }
+
+    #[test]
+    fn a_request_comes_out_of_its_frame_as_it_went_in() {
+        for version in ApiKey::Heartbeat.versions() {
+            let header = header(ApiKey::Heartbeat, version);
+            let request = Request::from(HeartbeatRequest { group_id: "g".to_owned(), ..Default::default() });
+            let mut buffer = BytesMut::from(&encode_request(&header, &request)[..]);
+            let frame = split_frame(&mut buffer, 1_000).unwrap().unwrap();
+            assert!(buffer.is_empty());
+            assert_eq!(decode_request(frame), Ok((header, request)));
+        }
+    }
+
+    #[test]
+    fn a_frame_arrives_byte_by_byte() {
+        let request = Request::from(ApiVersionsRequest::default());
+        let bytes = encode_request(&header(ApiKey::ApiVersions, 3), &request);
+        let mut buffer = BytesMut::new();
+        for (i, byte) in bytes.iter().enumerate() {
+            assert_eq!(split_frame(&mut buffer, 1_000), Ok(None), "after {i} bytes");
+            buffer.extend_from_slice(&[*byte]);
+        }
+        assert_eq!(split_frame(&mut buffer, 1_000).unwrap().map(|frame| frame.len()), Some(bytes.len() - 4));
+    }
+
+    #[test]
+    fn a_web_server_is_recognised_by_its_first_bytes() {
+        let mut buffer = BytesMut::from(&b"HTTP/1.1 400 Bad Request"[..]);
+        let error = split_frame(&mut buffer, 100 << 20).unwrap_err();
+        assert!(error.to_string().contains("web server"), "{error}");
+        assert!(split_frame(&mut BytesMut::from(&[0xff; 8][..]), 100 << 20).is_err());
+    }
+
+    #[test]
+    fn an_older_brokers_answer_to_api_versions_is_read() {
+        let answer = ApiVersionsResponse {
+            error_code: ErrorCode::UNSUPPORTED_VERSION,
+            api_keys: vec![ApiVersion { api_key: 18, min_version: 0, max_version: 2 }],
+            ..Default::default()
+        };
+        let frame = encode_response(0, 7, &answer.clone().into()).slice(4..);
+        for version in ApiKey::ApiVersions.versions() {
+            assert_eq!(
+                decode_response(ApiKey::ApiVersions, version, frame.clone()),
+                Ok(answer.clone().into())
+            );
+        }
+    }
 }

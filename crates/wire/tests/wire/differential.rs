@@ -2,7 +2,9 @@
 
 use crate::vectors::{Line, assert_none_wrong, messages};
 use bytes::{Bytes, BytesMut};
+use kafka_protocol::error::ResponseError;
 use kafka_protocol::messages::{ApiKey as TheirKey, RequestKind, ResponseKind};
+use tontine_wire::ErrorCode;
 
 fn their_key(line: &Line) -> Option<TheirKey> {
     let key = TheirKey::try_from(line.key as i16).ok()?;
@@ -44,4 +46,30 @@ fn the_other_crate_reads_what_is_written_here_and_the_other_way_round() {
     }
     assert_none_wrong(&wrong, compared);
     assert!(compared * 10 > lines.len() * 8, "only {compared} of {} were compared", lines.len());
+}
+
+#[test]
+fn error_codes_have_the_names_and_the_retries_that_the_other_crate_knows() {
+    let squeezed = |name: &str| name.replace('_', "").to_lowercase();
+    let mut wrong = Vec::new();
+    let mut compared = 0;
+    for code in -1..200 {
+        let Some(theirs) =
+            ResponseError::try_from_code(code).filter(|e| !matches!(e, ResponseError::Unknown(_)))
+        else {
+            continue;
+        };
+        compared += 1;
+        let ours = ErrorCode(code);
+        let name = ours.name().unwrap_or("nameless");
+        if squeezed(name) != squeezed(&format!("{theirs:?}")) {
+            wrong.push(format!("{code} is {name} here, {theirs:?} there"));
+        }
+        // A newer Kafka made this one retriable.
+        let changed = ours == ErrorCode::CONCURRENT_TRANSACTIONS;
+        if ours.is_retriable() != (theirs.is_retriable() || changed) {
+            wrong.push(format!("{name} is retriable here: {}", ours.is_retriable()));
+        }
+    }
+    assert_none_wrong(&wrong, compared);
 }

@@ -5,6 +5,7 @@
 
 mod damage;
 mod differential;
+mod java_batches;
 mod record_batches;
 mod schema;
 mod vectors;
