@@ -16,6 +16,7 @@ pub mod invariants;
 pub mod java;
 pub mod plain;
 pub mod process;
+pub mod proxy;
 pub mod raw;
 pub mod suite;
 pub mod wait;

@@ -4,6 +4,7 @@
 
 mod java_alone;
 mod protocol;
+mod proxied;
 
 use std::process::ExitCode;
 use tontine_testkit::suite::Suite;
@@ -11,6 +12,7 @@ use tontine_testkit::suite::Suite;
 fn main() -> ExitCode {
     let mut suite = Suite::new();
     protocol::register(&mut suite);
+    proxied::register(&mut suite);
     java_alone::register(&mut suite);
     suite.run()
 }
