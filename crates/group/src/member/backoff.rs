@@ -4,11 +4,11 @@ use std::time::Duration;
 
 /// A small generator for jitter (splitmix64): good enough for spreading retries, and repeatable from its seed.
 #[derive(Clone, Debug)]
-pub struct Jitter(u64);
+pub(crate) struct Jitter(u64);
 
 impl Jitter {
     /// A generator that repeats itself for the same seed.
-    pub fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         Self(seed)
     }
 
@@ -21,7 +21,7 @@ impl Jitter {
     }
 
     /// This long, give or take 20 %.
-    pub fn around(&mut self, wait: Duration) -> Duration {
+    pub(crate) fn around(&mut self, wait: Duration) -> Duration {
         let part = (self.next() >> 11) as f64 / (1u64 << 53) as f64;
         wait.mul_f64(0.8 + 0.4 * part)
     }
@@ -29,7 +29,7 @@ impl Jitter {
 
 /// How long to wait before the next try of one kind of request. Success resets it.
 #[derive(Clone, Debug)]
-pub struct Backoff {
+pub(crate) struct Backoff {
     first: Duration,
     most: Duration,
     failures: u32,
@@ -37,19 +37,19 @@ pub struct Backoff {
 
 impl Backoff {
     /// Waits `first`, then twice as long each time, at most `most`.
-    pub fn new(first: Duration, most: Duration) -> Self {
+    pub(crate) fn new(first: Duration, most: Duration) -> Self {
         Self { first: first.min(most), most, failures: 0 }
     }
 
     /// Another failure: how long to wait now.
-    pub fn fail(&mut self, jitter: &mut Jitter) -> Duration {
+    pub(crate) fn fail(&mut self, jitter: &mut Jitter) -> Duration {
         let doubled = self.first.saturating_mul(1 << self.failures.min(20));
         self.failures = self.failures.saturating_add(1);
         jitter.around(doubled.min(self.most))
     }
 
     /// A failure that may be tried again at once the first time, since the answer said how to do better.
-    pub fn fail_once_free(&mut self, jitter: &mut Jitter) -> Duration {
+    pub(crate) fn fail_once_free(&mut self, jitter: &mut Jitter) -> Duration {
         if self.failures == 0 {
             self.failures = 1;
             return Duration::ZERO;
@@ -58,7 +58,7 @@ impl Backoff {
     }
 
     /// Success.
-    pub fn reset(&mut self) {
+    pub(crate) fn reset(&mut self) {
         self.failures = 0;
     }
 }

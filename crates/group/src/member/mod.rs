@@ -1,6 +1,6 @@
 //! The client's side of the group protocols: one membership as a state machine.
 //!
-//! [`Member`] is the one face of it; [`classic`] is what is behind it. It decides when to join, sync, heartbeat and leave,
+//! [`Member`] is the one face of it; `classic` is what is behind it. It decides when to join, sync, heartbeat and leave,
 //! which callbacks are due, and what an error means. It does not decide which topics match a pattern, when to commit, or
 //! over which connection something goes. Mirrors `ConsumerCoordinator` and `AbstractCoordinator`.
 //!
@@ -16,11 +16,16 @@
 //! * `assignment()` still holds the partitions while they are revoked or lost, and already holds them while they are
 //!   assigned.
 
-pub mod backoff;
-pub mod callback;
-pub mod classic;
-pub mod config;
-pub mod output;
+mod backoff;
+mod callback;
+mod classic;
+mod config;
+mod heart;
+mod leader;
+mod outbox;
+mod output;
+mod parting;
+mod reason;
 
 pub use callback::{Callback, Due, Granted, Occasion, Revocation};
 pub use config::MemberConfig;

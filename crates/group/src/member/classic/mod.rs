@@ -1,84 +1,371 @@
 //! The classic protocol, eager and cooperative: JoinGroup, SyncGroup, Heartbeat, LeaveGroup.
+//!
+//! Here are the data of a membership, the commands and the routing of answers. What each answer means is in `join`, `sync`,
+//! `beat` and `leave`; when the next step is taken in `drive`; which callback is due in `callbacks`; how a membership ends in
+//! `end`. Mirrors `AbstractCoordinator` and `ConsumerCoordinator`, without their second thread.
+
+mod beat;
+mod callbacks;
+mod commit;
+mod drive;
+mod end;
+mod join;
+mod leave;
+mod state;
+mod sync;
 
 use super::{
-    Callback, CommitRefusal, Due, Granted, MemberConfig, MemberState, MembershipOperation, Output,
-    Revocation, SendError, Ticket,
+    Due, Event, MemberConfig, MemberError, MemberState, MembershipOperation, Output, SendError, Ticket,
+    Transition,
+    backoff::{Backoff, Jitter},
+    heart::Heart,
+    leader::Watch,
+    outbox::Outbox,
+    parting::Parting,
 };
 use crate::{Cause, Instant, TopicPartition, assignor::RebalanceProtocol, ids::Membership, topics::Topics};
+use state::{Joining, State, SyncStep, Syncing};
 use std::{collections::BTreeSet, sync::Arc};
-use tontine_wire::{ErrorCode, api::Response};
+use tontine_wire::api::Response;
+
+/// What the coordinator knows the member by.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Identity {
+    /// Empty until the coordinator has given one.
+    member_id: String,
+    /// `None` outside of a generation.
+    generation: Option<i32>,
+}
+
+/// The latest assignment, for assignors that remember it in their user data, even after it was lost.
+#[derive(Debug)]
+struct Remembered {
+    partitions: Vec<TopicPartition>,
+    generation: i32,
+}
 
 /// One membership of a classic group.
 #[derive(Debug)]
-pub struct Classic {
+pub(super) struct Classic {
     config: MemberConfig,
+    protocol: RebalanceProtocol,
+    state: State,
+    identity: Identity,
     subscription: BTreeSet<Arc<str>>,
+    /// The subscription that the latest JoinGroup carried.
+    joined_as: BTreeSet<Arc<str>>,
+    /// Rounds in a row that brought topics which were not subscribed to.
+    mismatches: u32,
     owned: BTreeSet<TopicPartition>,
+    remembered: Remembered,
+    /// Whether a callback has begun and its token is not back yet.
+    running: bool,
+    /// Why to join (again), once that is possible.
+    rejoin: Option<Cause>,
+    last_cause: Option<Cause>,
+    /// Set while this member leads the group.
+    watch: Option<Watch>,
+    topics: Topics,
+    /// The topics that [`Output::RefreshTopics`] named last.
+    interest: BTreeSet<Arc<str>>,
+    coordinator_known: bool,
+    coordinator_asked: bool,
+    /// Whether the application has polled since it subscribed or was thrown out for not polling.
+    may_join: bool,
+    last_poll: Instant,
+    /// No JoinGroup or SyncGroup before this point in time.
+    retry_at: Instant,
+    backoff: Backoff,
+    jitter: Jitter,
+    heart: Heart,
+    partings: Vec<Parting>,
+    commits_in_flight: usize,
+    /// Fenced by a twin: nothing is ever sent again.
+    fenced: bool,
+    told_due: Option<Due>,
+    told_error: Option<MemberError>,
+    outbox: Outbox,
 }
 
-#[allow(missing_docs, unused_variables)]
 impl Classic {
-    pub fn new(config: MemberConfig, seed: u64) -> Self {
-        Self { config, subscription: BTreeSet::new(), owned: BTreeSet::new() }
+    /// A member that has not subscribed to anything yet.
+    pub(super) fn new(config: MemberConfig, seed: u64) -> Self {
+        let backoff = Backoff::new(config.retry_backoff, config.retry_backoff_max);
+        let heart = Heart::new(
+            config.heartbeat_interval,
+            config.session_timeout,
+            config.request_timeout,
+            backoff.clone(),
+        );
+        Self {
+            protocol: config.rebalance_protocol(),
+            config,
+            state: State::Unjoined,
+            identity: Identity::default(),
+            subscription: BTreeSet::new(),
+            joined_as: BTreeSet::new(),
+            mismatches: 0,
+            owned: BTreeSet::new(),
+            remembered: Remembered { partitions: Vec::new(), generation: -1 },
+            running: false,
+            rejoin: None,
+            last_cause: None,
+            watch: None,
+            topics: Topics::new(),
+            interest: BTreeSet::new(),
+            coordinator_known: false,
+            coordinator_asked: false,
+            may_join: false,
+            last_poll: Instant::ZERO,
+            retry_at: Instant::ZERO,
+            backoff,
+            jitter: Jitter::new(seed),
+            heart,
+            partings: Vec::new(),
+            commits_in_flight: 0,
+            fenced: false,
+            told_due: None,
+            told_error: None,
+            outbox: Outbox::default(),
+        }
     }
-    pub fn subscribe(&mut self, now: Instant, topics: BTreeSet<Arc<str>>) {}
-    pub fn unsubscribe(&mut self, now: Instant) {}
-    pub fn leave(&mut self, now: Instant, reason: &str, operation: MembershipOperation) {}
-    pub fn poll(&mut self, now: Instant) {}
-    pub fn request_rejoin(&mut self, now: Instant, cause: Cause) {}
-    pub fn set_commits_in_flight(&mut self, now: Instant, commits: usize) {}
-    pub fn handle_response(&mut self, now: Instant, ticket: Ticket, result: Result<Response, SendError>) {}
-    pub fn handle_topics(&mut self, now: Instant, topics: &Topics) {}
-    pub fn handle_coordinator(&mut self, now: Instant, known: bool) {}
-    pub fn handle_timeout(&mut self, now: Instant) {}
-    pub fn handle_commit_error(
+
+    // Commands.
+
+    pub(super) fn subscribe(&mut self, now: Instant, topics: BTreeSet<Arc<str>>) {
+        if topics.is_empty() {
+            return self.unsubscribe(now);
+        }
+        if self.subscription.is_empty() && matches!(self.state, State::Unjoined) {
+            self.may_join = false;
+        }
+        self.subscription = topics;
+        self.tell_interest();
+        self.advance(now);
+    }
+
+    pub(super) fn unsubscribe(&mut self, now: Instant) {
+        let reason = "the consumer unsubscribed from all topics";
+        self.leave(now, reason, MembershipOperation::Default);
+    }
+
+    pub(super) fn poll(&mut self, now: Instant) {
+        self.last_poll = now;
+        self.may_join = true;
+        self.told_error = None;
+        if let State::Joining(joining) = &mut self.state {
+            joining.await_poll = false;
+        }
+        self.advance(now);
+    }
+
+    pub(super) fn request_rejoin(&mut self, now: Instant, cause: Cause) {
+        if matches!(self.state, State::Stable) {
+            self.want_rejoin(cause);
+        }
+        self.advance(now);
+    }
+
+    pub(super) fn set_commits_in_flight(&mut self, now: Instant, commits: usize) {
+        self.commits_in_flight = commits;
+        self.advance(now);
+    }
+
+    // Inputs.
+
+    pub(super) fn handle_response(
         &mut self,
         now: Instant,
-        membership: &Membership,
-        code: ErrorCode,
-    ) -> Option<CommitRefusal> {
-        None
+        ticket: Ticket,
+        result: Result<Response, SendError>,
+    ) {
+        if let Some(sent_under) = self.heart.answered(ticket) {
+            self.heartbeat_answered(now, &sent_under, result);
+        } else if let Some(index) = self.partings.iter().position(|p| p.ticket == Some(ticket)) {
+            self.leave_answered(now, index, result);
+        } else {
+            self.round_answered(now, ticket, result);
+        }
+        self.advance(now);
     }
-    pub fn due_callback(&self) -> Option<Due> {
-        None
+
+    /// The answer to a request of the current round; every other one has been given up and does not matter.
+    fn round_answered(&mut self, now: Instant, ticket: Ticket, result: Result<Response, SendError>) {
+        match &mut self.state {
+            State::Joining(Joining { request: request @ Some(_), .. }) if *request == Some(ticket) => {
+                *request = None;
+                self.join_answered(now, result);
+            }
+            State::Syncing(Syncing { step, .. }) => {
+                let SyncStep::Sent { ticket: sent, plan } = step else { return };
+                if *sent == ticket {
+                    *step = SyncStep::Ready { plan: std::mem::take(plan) };
+                    self.sync_answered(now, result);
+                }
+            }
+            State::Leaving(leaving) if leaving.awaited == Some(ticket) => {
+                leaving.awaited = None;
+                self.awaited_join_answered(result);
+            }
+            State::Unjoined
+            | State::Preparing
+            | State::Joining(_)
+            | State::Applying(_)
+            | State::Stable
+            | State::Leaving(_)
+            | State::Fenced => {}
+        }
     }
-    pub fn begin_callback(&mut self, now: Instant) -> Option<Callback> {
-        None
+
+    pub(super) fn handle_topics(&mut self, now: Instant, topics: &Topics) {
+        if self.topics != *topics {
+            self.topics = topics.clone();
+        }
+        self.plan_now();
+        self.advance(now);
     }
-    pub fn revoke_done(&mut self, now: Instant, revocation: Revocation) {}
-    pub fn assign_done(&mut self, now: Instant, granted: Granted) {}
-    pub fn assign_failed(&mut self, now: Instant, granted: Granted) {}
-    pub fn poll_output(&mut self) -> Output {
-        Output::Wait(None)
+
+    pub(super) fn handle_coordinator(&mut self, now: Instant, known: bool) {
+        if known {
+            self.coordinator_known = true;
+            self.coordinator_asked = false;
+            self.heart.found(now);
+        } else {
+            self.lose_coordinator();
+        }
+        self.advance(now);
     }
-    pub fn state(&self) -> MemberState {
-        MemberState::Unjoined
+
+    pub(super) fn handle_timeout(&mut self, now: Instant) {
+        if self.poll_deadline().is_some_and(|deadline| now >= deadline) {
+            self.poll_deadline_missed(now);
+        }
+        if self.is_beating() && self.coordinator_known && self.heart.session_expired(now) {
+            self.lose_coordinator();
+        }
+        self.advance(now);
     }
-    pub fn membership(&self) -> Option<Membership> {
-        None
+
+    // Output and getters.
+
+    pub(super) fn poll_output(&mut self) -> Output {
+        self.outbox.pop().unwrap_or_else(|| Output::Wait(self.next_deadline()))
     }
-    pub fn member_id(&self) -> &str {
-        ""
+
+    pub(super) fn state(&self) -> MemberState {
+        self.state.name()
     }
-    pub fn assignment(&self) -> &BTreeSet<TopicPartition> {
+
+    pub(super) fn membership(&self) -> Option<Membership> {
+        Some(Membership {
+            member_id: self.identity.member_id.clone(),
+            generation: self.identity.generation?,
+            instance_id: self.config.instance_id.clone(),
+        })
+    }
+
+    pub(super) fn member_id(&self) -> &str {
+        &self.identity.member_id
+    }
+
+    pub(super) fn assignment(&self) -> &BTreeSet<TopicPartition> {
         &self.owned
     }
-    pub fn subscription(&self) -> &BTreeSet<Arc<str>> {
+
+    pub(super) fn subscription(&self) -> &BTreeSet<Arc<str>> {
         &self.subscription
     }
-    pub fn may_commit(&self) -> Result<Membership, CommitRefusal> {
-        Err(CommitRefusal::NotAMember)
+
+    pub(super) fn rebalance_protocol(&self) -> RebalanceProtocol {
+        self.protocol
     }
-    pub fn rebalance_protocol(&self) -> RebalanceProtocol {
-        self.config.rebalance_protocol()
+
+    pub(super) fn poll_deadline(&self) -> Option<Instant> {
+        match self.state {
+            State::Unjoined | State::Leaving(_) | State::Fenced => None,
+            State::Preparing | State::Joining(_) | State::Syncing(_) | State::Applying(_) | State::Stable => {
+                Some(self.last_poll + self.config.max_poll_interval)
+            }
+        }
     }
-    pub fn poll_deadline(&self) -> Option<Instant> {
-        None
+
+    pub(super) fn last_cause(&self) -> Option<&Cause> {
+        self.last_cause.as_ref()
     }
-    pub fn last_cause(&self) -> Option<&Cause> {
-        None
+
+    pub(super) fn is_leader(&self) -> bool {
+        self.watch.is_some()
     }
-    pub fn is_leader(&self) -> bool {
-        false
+
+    // What the parts have in common.
+
+    /// Changes the state and tells of it.
+    fn go(&mut self, to: State, cause: Option<Cause>) {
+        let from = self.state.name();
+        self.state = to;
+        if cause.is_some() {
+            self.last_cause.clone_from(&cause);
+        }
+        if from != self.state.name() {
+            let (to, generation) = (self.state.name(), self.identity.generation);
+            self.outbox.event(Event::Transition(Transition { from, to, cause, generation }));
+        }
+    }
+
+    /// Wants another round; the first reason is the one that counts.
+    fn want_rejoin(&mut self, cause: Cause) {
+        self.rejoin.get_or_insert(cause);
+    }
+
+    /// Has the next poll return this, once.
+    fn report(&mut self, error: MemberError) {
+        if self.told_error.as_ref() != Some(&error) {
+            self.told_error = Some(error.clone());
+            self.outbox.event(Event::Error(error));
+        }
+    }
+
+    /// Whether requests can go out; if not, the coordinator is looked up.
+    fn has_coordinator(&mut self) -> bool {
+        if !self.coordinator_known && !self.coordinator_asked {
+            self.coordinator_asked = true;
+            self.outbox.push(Output::FindCoordinator);
+        }
+        self.coordinator_known
+    }
+
+    /// The coordinator does not answer, or is another one by now. The membership stays; requests of the round that it has
+    /// not answered go out again, to whoever is found.
+    fn lose_coordinator(&mut self) {
+        if !std::mem::take(&mut self.coordinator_known) {
+            return;
+        }
+        self.coordinator_asked = false;
+        match &mut self.state {
+            State::Joining(joining) => joining.request = None,
+            State::Syncing(Syncing { step: step @ SyncStep::Sent { .. }, .. }) => {
+                let SyncStep::Sent { plan, .. } = step else { return };
+                *step = SyncStep::Ready { plan: std::mem::take(plan) };
+            }
+            State::Unjoined
+            | State::Preparing
+            | State::Syncing(_)
+            | State::Applying(_)
+            | State::Stable
+            | State::Leaving(_)
+            | State::Fenced => {}
+        }
+    }
+
+    /// Names the topics whose metadata matter from now on, if they are others than before.
+    fn tell_interest(&mut self) {
+        let mut topics = self.subscription.clone();
+        if let Some(watch) = &self.watch {
+            topics.extend(watch.topics().iter().cloned());
+        }
+        if topics != self.interest {
+            self.interest.clone_from(&topics);
+            self.outbox.push(Output::RefreshTopics { topics });
+        }
     }
 }

@@ -1,0 +1,177 @@
+//! When the next heartbeat goes out, and whether the coordinator has been heard of within a session.
+//!
+//! It does not decide what an answer means. Mirrors `Heartbeat`, with one addition: after a cooperative round heartbeats
+//! come quickly for a while, because whoever gave something up joins again at once, and everybody else learns of that
+//! second round from nothing but the answer to a heartbeat. The partitions that move stand still until then.
+
+use super::{
+    Ticket,
+    backoff::{Backoff, Jitter},
+};
+use crate::{Instant, ids::Membership};
+use std::time::Duration;
+
+/// The gap of quick heartbeats.
+const QUICK: Duration = Duration::from_millis(100);
+/// How many heartbeats come that quickly before the gap doubles each time.
+const QUICK_BEATS: u32 = 10;
+
+/// The clock of one member's heartbeats.
+#[derive(Debug)]
+pub(crate) struct Heart {
+    interval: Duration,
+    session: Duration,
+    timeout: Duration,
+    backoff: Backoff,
+    next: Instant,
+    heard: Instant,
+    /// How many heartbeats went out since a cooperative round ended; `None` at the regular pace.
+    quick: Option<u32>,
+    in_flight: Option<(Ticket, Membership)>,
+}
+
+impl Heart {
+    pub(crate) fn new(interval: Duration, session: Duration, request: Duration, backoff: Backoff) -> Self {
+        // A heartbeat that hangs must fail early enough for another one within the session.
+        let timeout = request.min(interval.max(session / 3));
+        Self {
+            interval,
+            session,
+            timeout,
+            backoff,
+            next: Instant::ZERO,
+            heard: Instant::ZERO,
+            quick: None,
+            in_flight: None,
+        }
+    }
+
+    /// How long to wait for an answer.
+    pub(crate) fn timeout(&self) -> Duration {
+        self.timeout
+    }
+
+    /// A generation began: one regular interval from now on.
+    pub(crate) fn start(&mut self, now: Instant) {
+        self.heard = now;
+        self.next = now + self.interval;
+        self.quick = None;
+        self.in_flight = None;
+        self.backoff.reset();
+    }
+
+    /// The membership is over; an answer that is still to come is of no interest.
+    pub(crate) fn stop(&mut self) {
+        self.in_flight = None;
+        self.quick = None;
+    }
+
+    /// A second round may follow: beat quickly for a while.
+    pub(crate) fn quicken(&mut self, now: Instant, jitter: &mut Jitter) {
+        self.quick = Some(0);
+        self.next = now + self.gap(jitter);
+    }
+
+    fn gap(&mut self, jitter: &mut Jitter) -> Duration {
+        let Some(beats) = self.quick else { return self.interval };
+        let doublings = (beats + 1).saturating_sub(QUICK_BEATS).min(16);
+        let gap = QUICK.saturating_mul(1 << doublings);
+        self.quick = (gap < self.interval).then_some(beats + 1);
+        jitter.around(gap).min(self.interval)
+    }
+
+    /// Whether a heartbeat should go out now.
+    pub(crate) fn is_due(&self, now: Instant) -> bool {
+        self.in_flight.is_none() && now >= self.next
+    }
+
+    pub(crate) fn sent(&mut self, now: Instant, ticket: Ticket, membership: Membership, jitter: &mut Jitter) {
+        self.in_flight = Some((ticket, membership));
+        self.next = now + self.gap(jitter);
+    }
+
+    /// Takes note of the answer to this ticket, if it is that of the heartbeat in flight.
+    pub(crate) fn answered(&mut self, ticket: Ticket) -> Option<Membership> {
+        let (_, membership) = self.in_flight.take_if(|(t, _)| *t == ticket)?;
+        Some(membership)
+    }
+
+    /// The coordinator answered something that shows that it is there.
+    pub(crate) fn heard(&mut self, now: Instant) {
+        self.heard = now;
+        self.backoff.reset();
+    }
+
+    /// A heartbeat failed: try again soon.
+    pub(crate) fn failed(&mut self, now: Instant, jitter: &mut Jitter) {
+        self.next = now + self.backoff.fail(jitter).min(self.interval);
+    }
+
+    /// The coordinator is found: its session starts over, and it should hear from this member at once.
+    pub(crate) fn found(&mut self, now: Instant) {
+        self.heard = now;
+        self.in_flight = None;
+    }
+
+    pub(crate) fn session_expired(&self, now: Instant) -> bool {
+        now >= self.session_end()
+    }
+
+    pub(crate) fn session_end(&self) -> Instant {
+        self.heard + self.session
+    }
+
+    /// When the next heartbeat is due; `None` while one is in flight.
+    pub(crate) fn next(&self) -> Option<Instant> {
+        self.in_flight.is_none().then_some(self.next)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn heart() -> (Heart, Jitter) {
+        let backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(1));
+        let heart =
+            Heart::new(Duration::from_secs(3), Duration::from_secs(45), Duration::from_secs(30), backoff);
+        (heart, Jitter::new(1))
+    }
+
+    fn beat(heart: &mut Heart, jitter: &mut Jitter, n: u64) -> Duration {
+        let now = heart.next;
+        let membership = Membership { member_id: "m".into(), generation: 1, instance_id: None };
+        heart.sent(now, Ticket(n), membership, jitter);
+        assert!(heart.answered(Ticket(n)).is_some());
+        heart.heard(now);
+        heart.next - now
+    }
+
+    #[test]
+    fn quick_heartbeats_come_every_100_ms_and_back_off_to_the_interval() {
+        let (mut heart, mut jitter) = heart();
+        heart.start(Instant::ZERO);
+        heart.quicken(Instant::ZERO, &mut jitter);
+        assert!(heart.next - Instant::ZERO <= Duration::from_millis(120));
+        let gaps: Vec<_> = (0..20).map(|n| beat(&mut heart, &mut jitter, n)).collect();
+        assert!(gaps[..8].iter().all(|gap| *gap <= Duration::from_millis(120)), "{gaps:?}");
+        assert!(
+            gaps[9..].iter().zip(&gaps[10..]).all(|(a, b)| b > a || *b == Duration::from_secs(3)),
+            "{gaps:?}"
+        );
+        assert_eq!(gaps.last(), Some(&Duration::from_secs(3)));
+    }
+
+    #[test]
+    fn a_failed_heartbeat_is_tried_again_long_before_the_interval() {
+        let (mut heart, mut jitter) = heart();
+        heart.start(Instant::ZERO);
+        heart.failed(Instant::ZERO, &mut jitter);
+        assert!(heart.next - Instant::ZERO <= Duration::from_millis(120));
+    }
+
+    #[test]
+    fn a_hanging_heartbeat_fails_within_a_third_of_the_session() {
+        assert_eq!(heart().0.timeout(), Duration::from_secs(15));
+    }
+}

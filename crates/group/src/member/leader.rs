@@ -1,0 +1,355 @@
+//! The leader's duties: read what the members want, deal the partitions, watch whether the plan still fits.
+//!
+//! It does not decide when to join again. Nothing that another member sends can stop it: subscriptions that make no sense
+//! count as empty ones. Mirrors `ConsumerCoordinator.onLeaderElected` and its `MetadataSnapshot`.
+
+use crate::{
+    Assignment, Cause, TopicPartition,
+    assignor::{Assignor, MemberSubscription},
+    topics::Topics,
+};
+use bytes::Bytes;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+use tontine_wire::{
+    api::{join_group::JoinGroupResponseMember, sync_group::SyncGroupRequestAssignment},
+    consumer_protocol::{self, Subscription, TopicPartitions},
+};
+
+/// The members of a group as its leader sees them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Group {
+    members: Vec<MemberSubscription>,
+    /// The version in which each member writes its subscription, so that it can read its assignment.
+    versions: Vec<i16>,
+    topics: BTreeSet<Arc<str>>,
+}
+
+impl Group {
+    pub(crate) fn read(members: Vec<JoinGroupResponseMember>) -> Self {
+        let mut group = Self::default();
+        for member in members {
+            group.versions.push(version_of(&member.metadata));
+            group.members.push(subscription_of(member));
+        }
+        group.topics = group.members.iter().flat_map(|m| m.topics.iter().cloned()).collect();
+        group
+    }
+
+    /// Every topic that somebody in the group wants.
+    pub(crate) fn topics(&self) -> &BTreeSet<Arc<str>> {
+        &self.topics
+    }
+
+    /// Whether the snapshot knows all topics of the group.
+    pub(crate) fn is_covered_by(&self, topics: &Topics) -> bool {
+        self.topics.iter().all(|name| topics.get(name).is_some())
+    }
+
+    /// Deals the partitions and writes each member's share.
+    pub(crate) fn plan(&self, assignor: &dyn Assignor, topics: &Topics) -> Vec<SyncGroupRequestAssignment> {
+        let known = self.known(topics);
+        let mut plan = assignor.assign(&known, &self.members);
+        self.withhold_what_moves(&mut plan);
+        let shares = plan.by_member(self.members.len());
+        let share = |(member, share): (usize, Vec<TopicPartition>)| self.write(member, share, &known);
+        shares.into_iter().enumerate().filter_map(share).collect()
+    }
+
+    fn known(&self, topics: &Topics) -> Topics {
+        let mut known = Topics::new();
+        for name in &self.topics {
+            if let Some(topic) = topics.get(name) {
+                known.insert(name.clone(), topic.clone());
+            }
+        }
+        known
+    }
+
+    /// A partition that somebody still holds goes to nobody else in this round: the holder gives it up first, and gets it
+    /// into the next round. The cooperative assignor that comes with the library keeps to this by itself; here everybody's
+    /// own assignor is made to. Kafka's client refuses such a plan with an exception, which ends the leader.
+    fn withhold_what_moves(&self, plan: &mut Assignment) {
+        for (holder, member) in self.members.iter().enumerate() {
+            for held in &member.owned {
+                let Some(owner) = plan.owner(&held.topic, held.partition) else { continue };
+                let keeps =
+                    owner == holder || self.members.get(owner).is_some_and(|m| m.owned.contains(held));
+                if !keeps {
+                    plan.withhold(&held.topic, held.partition);
+                }
+            }
+        }
+    }
+
+    /// A share in the member's own version; what it did not ask for and what does not exist is left out.
+    fn write(
+        &self,
+        member: usize,
+        share: Vec<TopicPartition>,
+        known: &Topics,
+    ) -> Option<SyncGroupRequestAssignment> {
+        let (subscription, version) = self.members.get(member).zip(self.versions.get(member))?;
+        let wanted = |tp: &TopicPartition| {
+            subscription.topics.contains(&tp.topic)
+                && known.partitions(&tp.topic).is_some_and(|n| tp.partition < n)
+        };
+        let assignment = consumer_protocol::Assignment {
+            assigned_partitions: by_topic(share.into_iter().filter(wanted)),
+            user_data: None,
+        };
+        Some(SyncGroupRequestAssignment {
+            member_id: subscription.member_id.clone(),
+            assignment: assignment.to_assignment(*version),
+        })
+    }
+}
+
+/// The version that comes first in the metadata, as far as it can be spoken here.
+fn version_of(metadata: &Bytes) -> i16 {
+    let version = metadata.first_chunk::<2>().map_or(0, |bytes| i16::from_be_bytes(*bytes));
+    version.clamp(0, 3)
+}
+
+fn subscription_of(member: JoinGroupResponseMember) -> MemberSubscription {
+    let known = MemberSubscription {
+        member_id: member.member_id,
+        instance_id: member.group_instance_id,
+        ..MemberSubscription::default()
+    };
+    let Ok(said) = Subscription::from_metadata(member.metadata) else { return known };
+    let topics: BTreeSet<Arc<str>> = said.topics.into_iter().map(Arc::from).collect();
+    MemberSubscription {
+        topics: topics.into_iter().collect(),
+        user_data: said.user_data,
+        owned: flat(said.owned_partitions).into_iter().collect(),
+        generation: (said.generation_id >= 0).then_some(said.generation_id),
+        rack: said.rack_id.filter(|rack| !rack.is_empty()).map(Arc::from),
+        ..known
+    }
+}
+
+/// Partitions grouped by topic, as messages carry them. The partitions of a topic must come together.
+pub(crate) fn by_topic(partitions: impl IntoIterator<Item = TopicPartition>) -> Vec<TopicPartitions> {
+    let mut grouped: Vec<TopicPartitions> = Vec::new();
+    for tp in partitions {
+        match grouped.last_mut() {
+            Some(last) if *last.topic == *tp.topic => last.partitions.push(tp.partition),
+            _ => {
+                grouped.push(TopicPartitions { topic: tp.topic.to_string(), partitions: vec![tp.partition] })
+            }
+        }
+    }
+    grouped
+}
+
+/// Partitions out of a message, each once.
+pub(crate) fn flat(grouped: Vec<TopicPartitions>) -> BTreeSet<TopicPartition> {
+    let mut partitions = BTreeSet::new();
+    for topic in grouped {
+        let name: Arc<str> = topic.topic.into();
+        partitions.extend(topic.partitions.iter().map(|p| TopicPartition::new(name.clone(), *p)));
+    }
+    partitions
+}
+
+/// What the leader's plan was made from, to compare with what becomes known later.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Watch {
+    topics: BTreeSet<Arc<str>>,
+    planned: BTreeMap<Arc<str>, Shape>,
+    racks_matter: bool,
+}
+
+/// The part of a topic that a plan depends on.
+#[derive(Clone, Debug, PartialEq)]
+struct Shape {
+    partitions: i32,
+    racks: Vec<BTreeSet<Arc<str>>>,
+}
+
+impl Watch {
+    /// Watches the group's topics from this snapshot on.
+    pub(crate) fn new(topics: BTreeSet<Arc<str>>, snapshot: &Topics, racks_matter: bool) -> Self {
+        let mut watch = Self { topics, planned: BTreeMap::new(), racks_matter };
+        watch.planned = watch.shapes(snapshot);
+        watch
+    }
+
+    /// Every topic that somebody in the group wants.
+    pub(crate) fn topics(&self) -> &BTreeSet<Arc<str>> {
+        &self.topics
+    }
+
+    fn shapes(&self, snapshot: &Topics) -> BTreeMap<Arc<str>, Shape> {
+        let mut shapes = BTreeMap::new();
+        for name in &self.topics {
+            let Some(topic) = snapshot.get(name) else { continue };
+            let racks = if self.racks_matter { topic.racks.as_slice() } else { &[] };
+            let racks = racks.iter().map(|racks| racks.iter().cloned().collect()).collect();
+            shapes.insert(name.clone(), Shape { partitions: topic.partitions, racks });
+        }
+        shapes
+    }
+
+    /// What changed since the plan was made, if it asks for a new one.
+    pub(crate) fn change(&self, snapshot: &Topics) -> Option<Cause> {
+        let now = self.shapes(snapshot);
+        for name in &self.topics {
+            let topic = name.clone();
+            match (self.planned.get(name), now.get(name)) {
+                (None, Some(_)) => return Some(Cause::TopicCreated { topic }),
+                (Some(_), None) => return Some(Cause::TopicDeleted { topic }),
+                (Some(was), Some(is)) if was.partitions != is.partitions => {
+                    return Some(Cause::PartitionsChanged { topic, from: was.partitions, to: is.partitions });
+                }
+                (Some(was), Some(is)) if new_rack(was, is) => {
+                    return Some(Cause::Requested { reason: format!("racks of {topic} changed") });
+                }
+                (Some(_), Some(_)) | (None, None) => {}
+            }
+        }
+        None
+    }
+}
+
+/// Whether a replica moved to another rack. Racks that are only missing belong to brokers that are down for a while.
+fn new_rack(was: &Shape, is: &Shape) -> bool {
+    was.racks.iter().zip(&is.racks).any(|(was, is)| !is.is_subset(was))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::assignor::RebalanceProtocol;
+
+    /// Gives everything to the member with the greatest id, whoever holds it.
+    #[derive(Debug)]
+    struct WinnerTakesAll;
+
+    impl Assignor for WinnerTakesAll {
+        fn name(&self) -> &str {
+            "winner-takes-all"
+        }
+        fn rebalance_protocol(&self) -> RebalanceProtocol {
+            RebalanceProtocol::Cooperative
+        }
+        fn assign(&self, topics: &Topics, members: &[MemberSubscription]) -> Assignment {
+            let winner = (0..members.len()).max_by_key(|m| &members[*m].member_id).unwrap_or(0);
+            let mut plan = Assignment::new();
+            for (name, topic) in topics.iter() {
+                (0..topic.partitions + 1).for_each(|p| plan.assign(name, p, winner));
+            }
+            plan
+        }
+    }
+
+    fn member(
+        id: &str,
+        topics: &[&str],
+        owned: &[(&'static str, i32)],
+        version: i16,
+    ) -> JoinGroupResponseMember {
+        let subscription = Subscription {
+            topics: topics.iter().map(|t| t.to_string()).collect(),
+            owned_partitions: by_topic(owned.iter().map(|(t, p)| TopicPartition::new(*t, *p))),
+            ..Subscription::default()
+        };
+        JoinGroupResponseMember {
+            member_id: id.into(),
+            metadata: subscription.to_metadata(version),
+            ..JoinGroupResponseMember::default()
+        }
+    }
+
+    fn shares(group: &Group, topics: &Topics) -> BTreeMap<String, Vec<TopicPartition>> {
+        let plan = group.plan(&WinnerTakesAll, topics);
+        plan.into_iter()
+            .map(|share| {
+                let read = consumer_protocol::Assignment::from_assignment(share.assignment).unwrap();
+                (share.member_id, flat(read.assigned_partitions).into_iter().collect())
+            })
+            .collect()
+    }
+
+    #[test]
+    fn a_partition_that_another_member_holds_is_withheld_whatever_the_assignor_says() {
+        let group = Group::read(vec![member("a", &["t"], &[("t", 0)], 3), member("b", &["t"], &[], 3)]);
+        let shares = shares(&group, &Topics::new().with("t", 2));
+        assert_eq!(shares["a"], []);
+        assert_eq!(shares["b"], [TopicPartition::new("t", 1)]);
+    }
+
+    #[test]
+    fn rubbish_from_one_member_does_not_stop_the_leader() {
+        let mut odd = member("z", &["t"], &[], 3);
+        odd.metadata = Bytes::from_static(&[0, 3, 0, 0, 0, 200]);
+        let empty = JoinGroupResponseMember { member_id: "y".into(), ..Default::default() };
+        let group = Group::read(vec![odd, empty, member("a", &["t"], &[], 3)]);
+        let shares = shares(&group, &Topics::new().with("t", 1));
+        assert_eq!(shares.len(), 3);
+        assert_eq!(shares["z"], [], "it asked for nothing that can be read");
+    }
+
+    #[test]
+    fn each_share_is_written_in_the_version_of_its_member() {
+        let group = Group::read(vec![member("a", &["t"], &[], 0), member("b", &["t"], &[], 2)]);
+        let plan = group.plan(&WinnerTakesAll, &Topics::new().with("t", 1));
+        assert_eq!(plan.iter().map(|s| version_of(&s.assignment)).collect::<Vec<_>>(), [0, 2]);
+    }
+
+    #[test]
+    fn partitions_that_do_not_exist_and_topics_nobody_asked_for_are_left_out() {
+        let group = Group::read(vec![member("a", &["t"], &[], 3), member("b", &["u"], &[], 3)]);
+        let shares = shares(&group, &Topics::new().with("t", 1).with("u", 1));
+        assert_eq!(shares["a"], []);
+        assert_eq!(shares["b"], [TopicPartition::new("u", 0)]);
+    }
+
+    #[test]
+    fn the_leader_watches_the_topics_of_all_members() {
+        let group = Group::read(vec![member("a", &["foo"], &[], 3), member("b", &["bar"], &[], 3)]);
+        let before = Topics::new().with("foo", 1).with("bar", 1);
+        let watch = Watch::new(group.topics().clone(), &before, false);
+        assert_eq!(watch.change(&before), None);
+        assert_eq!(watch.change(&before.clone().with("other", 3)), None);
+        assert_eq!(
+            watch.change(&before.clone().with("bar", 2)),
+            Some(Cause::PartitionsChanged { topic: "bar".into(), from: 1, to: 2 })
+        );
+        assert_eq!(
+            watch.change(&Topics::new().with("foo", 1)),
+            Some(Cause::TopicDeleted { topic: "bar".into() })
+        );
+    }
+
+    #[test]
+    fn a_topic_that_appears_is_noticed() {
+        let watch = Watch::new(BTreeSet::from(["t".into()]), &Topics::new(), false);
+        assert_eq!(
+            watch.change(&Topics::new().with("t", 1)),
+            Some(Cause::TopicCreated { topic: "t".into() })
+        );
+    }
+
+    #[test]
+    fn a_broker_that_is_down_for_a_while_is_no_change_of_racks() {
+        let racks = |racks: &[&str]| {
+            let topic = crate::topics::Topic {
+                partitions: 1,
+                racks: vec![racks.iter().map(|r| Arc::from(*r)).collect()],
+                ..Default::default()
+            };
+            let mut topics = Topics::new();
+            topics.insert("t", topic);
+            topics
+        };
+        let watch = Watch::new(BTreeSet::from(["t".into()]), &racks(&["a", "b"]), true);
+        assert_eq!(watch.change(&racks(&["a"])), None);
+        assert!(watch.change(&racks(&["a", "c"])).is_some());
+        let blind = Watch::new(BTreeSet::from(["t".into()]), &racks(&["a", "b"]), false);
+        assert_eq!(blind.change(&racks(&["c"])), None);
+    }
+}
