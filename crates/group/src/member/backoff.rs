@@ -48,13 +48,13 @@ impl Backoff {
         jitter.around(doubled.min(self.most))
     }
 
-    /// A failure that may be tried again at once the first time, since the answer said how to do better.
-    pub(crate) fn fail_once_free(&mut self, jitter: &mut Jitter) -> Duration {
-        if self.failures == 0 {
-            self.failures = 1;
-            return Duration::ZERO;
+    /// A failure whose answer said how to do better: tried again at once, but only `free` times in a row.
+    pub(crate) fn fail_freely(&mut self, free: u32, jitter: &mut Jitter) -> Duration {
+        if self.failures >= free {
+            return self.fail(jitter);
         }
-        self.fail(jitter)
+        self.failures += 1;
+        Duration::ZERO
     }
 
     /// Success.
@@ -91,10 +91,10 @@ mod tests {
     }
 
     #[test]
-    fn a_first_failure_can_be_free() {
+    fn the_first_failures_can_be_free() {
         let mut jitter = Jitter::new(7);
         let mut backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(1));
-        assert_eq!(backoff.fail_once_free(&mut jitter), Duration::ZERO);
-        assert!(backoff.fail_once_free(&mut jitter) > Duration::ZERO);
+        assert_eq!(backoff.fail_freely(1, &mut jitter), Duration::ZERO);
+        assert!(backoff.fail_freely(1, &mut jitter) > Duration::ZERO);
     }
 }

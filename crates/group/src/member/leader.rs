@@ -156,10 +156,11 @@ pub(crate) fn flat(grouped: Vec<TopicPartitions>) -> BTreeSet<TopicPartition> {
 }
 
 /// What the leader's plan was made from, to compare with what becomes known later.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Watch {
     topics: BTreeSet<Arc<str>>,
-    planned: BTreeMap<Arc<str>, Shape>,
+    /// `None` until metadata of the group's topics are there: a leader that came back has not planned itself.
+    planned: Option<BTreeMap<Arc<str>, Shape>>,
     racks_matter: bool,
 }
 
@@ -171,11 +172,40 @@ struct Shape {
 }
 
 impl Watch {
-    /// Watches the group's topics from this snapshot on.
-    pub(crate) fn new(topics: BTreeSet<Arc<str>>, snapshot: &Topics, racks_matter: bool) -> Self {
-        let mut watch = Self { topics, planned: BTreeMap::new(), racks_matter };
-        watch.planned = watch.shapes(snapshot);
-        watch
+    /// Watches these topics, from the first snapshot on that knows them.
+    pub(crate) fn new(topics: BTreeSet<Arc<str>>, racks_matter: bool) -> Self {
+        Self { topics, planned: None, racks_matter }
+    }
+
+    /// The plan was made from this snapshot.
+    pub(crate) fn planned_from(&mut self, snapshot: &Topics) {
+        self.planned = Some(self.shapes(snapshot));
+    }
+
+    /// Takes this snapshot for what the plan was made from, if nobody said better: it is the first one after this leader
+    /// came back.
+    pub(crate) fn adopt(&mut self, snapshot: &Topics) {
+        if self.planned.is_none() {
+            self.planned_from(snapshot);
+        }
+    }
+
+    /// The group's topics that the plan of somebody else leaves without an owner, or gives out although they are gone.
+    pub(crate) fn audit(&self, assigned: &BTreeSet<TopicPartition>, snapshot: &Topics) -> Option<Cause> {
+        for name in &self.topics {
+            let Some(partitions) = snapshot.partitions(name) else { continue };
+            let from =
+                assigned.iter().filter(|tp| tp.topic == *name).map(|tp| tp.partition + 1).max().unwrap_or(0);
+            let complete = (0..partitions).all(|p| assigned.contains(&TopicPartition::new(name.clone(), p)));
+            if !complete || from > partitions {
+                return Some(Cause::PartitionsChanged { topic: name.clone(), from, to: partitions });
+            }
+        }
+        None
+    }
+
+    pub(crate) fn knows_its_topics(&self) -> bool {
+        self.planned.is_some()
     }
 
     /// Every topic that somebody in the group wants.
@@ -195,11 +225,15 @@ impl Watch {
     }
 
     /// What changed since the plan was made, if it asks for a new one.
-    pub(crate) fn change(&self, snapshot: &Topics) -> Option<Cause> {
+    pub(crate) fn change(&mut self, snapshot: &Topics) -> Option<Cause> {
         let now = self.shapes(snapshot);
+        let Some(planned) = &self.planned else {
+            self.planned = (now.len() == self.topics.len()).then_some(now);
+            return None;
+        };
         for name in &self.topics {
             let topic = name.clone();
-            match (self.planned.get(name), now.get(name)) {
+            match (planned.get(name), now.get(name)) {
                 (None, Some(_)) => return Some(Cause::TopicCreated { topic }),
                 (Some(_), None) => return Some(Cause::TopicDeleted { topic }),
                 (Some(was), Some(is)) if was.partitions != is.partitions => {
@@ -308,11 +342,35 @@ mod tests {
         assert_eq!(shares["b"], [TopicPartition::new("u", 0)]);
     }
 
+    fn watching(topics: BTreeSet<Arc<str>>, snapshot: &Topics, racks_matter: bool) -> Watch {
+        let mut watch = Watch::new(topics, racks_matter);
+        watch.planned_from(snapshot);
+        watch
+    }
+
+    #[test]
+    fn a_leader_that_came_back_watches_from_the_first_metadata_that_know_all_topics() {
+        let mut watch = Watch::new(BTreeSet::from(["a".into(), "b".into()]), false);
+        assert_eq!(watch.change(&Topics::new()), None);
+        assert_eq!(watch.change(&Topics::new().with("a", 1)), None);
+        assert_eq!(watch.change(&Topics::new().with("a", 1).with("b", 1)), None);
+        assert!(watch.change(&Topics::new().with("a", 1).with("b", 2)).is_some());
+    }
+
+    #[test]
+    fn an_audit_finds_partitions_without_an_owner_and_owners_of_what_is_gone() {
+        let watch = Watch::new(BTreeSet::from(["a".into()]), false);
+        let owned = BTreeSet::from([TopicPartition::new("a", 0), TopicPartition::new("a", 1)]);
+        assert_eq!(watch.audit(&owned, &Topics::new().with("a", 2)), None);
+        assert!(watch.audit(&owned, &Topics::new().with("a", 3)).is_some());
+        assert!(watch.audit(&owned, &Topics::new().with("a", 1)).is_some());
+    }
+
     #[test]
     fn the_leader_watches_the_topics_of_all_members() {
         let group = Group::read(vec![member("a", &["foo"], &[], 3), member("b", &["bar"], &[], 3)]);
         let before = Topics::new().with("foo", 1).with("bar", 1);
-        let watch = Watch::new(group.topics().clone(), &before, false);
+        let mut watch = watching(group.topics().clone(), &before, false);
         assert_eq!(watch.change(&before), None);
         assert_eq!(watch.change(&before.clone().with("other", 3)), None);
         assert_eq!(
@@ -327,7 +385,7 @@ mod tests {
 
     #[test]
     fn a_topic_that_appears_is_noticed() {
-        let watch = Watch::new(BTreeSet::from(["t".into()]), &Topics::new(), false);
+        let mut watch = watching(BTreeSet::from(["t".into()]), &Topics::new(), false);
         assert_eq!(
             watch.change(&Topics::new().with("t", 1)),
             Some(Cause::TopicCreated { topic: "t".into() })
@@ -346,10 +404,10 @@ mod tests {
             topics.insert("t", topic);
             topics
         };
-        let watch = Watch::new(BTreeSet::from(["t".into()]), &racks(&["a", "b"]), true);
+        let mut watch = watching(BTreeSet::from(["t".into()]), &racks(&["a", "b"]), true);
         assert_eq!(watch.change(&racks(&["a"])), None);
         assert!(watch.change(&racks(&["a", "c"])).is_some());
-        let blind = Watch::new(BTreeSet::from(["t".into()]), &racks(&["a", "b"]), false);
+        let mut blind = watching(BTreeSet::from(["t".into()]), &racks(&["a", "b"]), false);
         assert_eq!(blind.change(&racks(&["c"])), None);
     }
 }

@@ -110,6 +110,7 @@ impl Classic {
         if let State::Applying(applying) = &self.state {
             let gave_up = applying.gave_up;
             self.go(State::Stable, None);
+            self.recheck = true;
             if gave_up {
                 // Whoever gets what was given up gets it in the next round, so that round starts at once.
                 self.rejoin = Some(Cause::SecondPhase);

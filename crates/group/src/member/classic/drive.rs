@@ -20,6 +20,7 @@ impl Classic {
         while self.step(now) {}
         self.part(now);
         self.beat(now);
+        self.audit();
         self.tell_due();
     }
 
@@ -99,16 +100,23 @@ impl Classic {
     }
 
     fn step_stable(&mut self, now: Instant) -> bool {
-        if self.joined_as != self.subscription {
-            let member = self.identity.member_id.clone();
-            self.want_rejoin(Cause::SubscriptionChanged { member });
-        }
-        if let Some(cause) = self.watch.as_ref().and_then(|watch| watch.change(&self.topics)) {
-            self.want_rejoin(cause);
+        if std::mem::take(&mut self.recheck) {
+            self.check_plan();
         }
         let Some(cause) = self.rejoin.take() else { return false };
         self.prepare(now, cause);
         true
+    }
+
+    /// Whether the present assignment still fits what this member wants and, for the leader, what there is.
+    fn check_plan(&mut self) {
+        if self.joined_as != self.subscription {
+            let member = self.identity.member_id.clone();
+            self.want_rejoin(Cause::SubscriptionChanged { member });
+        }
+        if let Some(cause) = self.watch.as_mut().and_then(|watch| watch.change(&self.topics)) {
+            self.want_rejoin(cause);
+        }
     }
 
     /// Begins another round with what has to be given up before it.

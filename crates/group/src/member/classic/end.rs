@@ -65,6 +65,8 @@ impl Classic {
         self.heart.stop();
         self.watch = None;
         self.rejoin = None;
+        self.audit = None;
+        self.audit_wanted = false;
         self.tell_interest();
     }
 }

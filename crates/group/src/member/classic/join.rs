@@ -28,6 +28,8 @@ const SUBSCRIPTION_VERSION: i16 = 3;
 const JOIN_SLACK: Duration = Duration::from_secs(5);
 /// How long the leader waits for metadata at most before it plans with what it has.
 const METADATA_PATIENCE: Duration = Duration::from_secs(5);
+/// How often a round starts over at once before that has to wait. A group that many members join at a time needs a few.
+const FREE_RETRIES: u32 = 5;
 const API: &str = "JoinGroup";
 
 pub(super) fn millis(duration: Duration) -> i32 {
@@ -128,9 +130,9 @@ impl Classic {
         }
     }
 
-    /// Tries again at once the first time, since the answer said what to do differently.
+    /// Tries again at once, since the answer said what to do differently; not without end if that does not help.
     pub(super) fn retry_soon(&mut self, now: Instant) {
-        self.retry_at = now + self.backoff.fail_once_free(&mut self.jitter);
+        self.retry_at = now + self.backoff.fail_freely(FREE_RETRIES, &mut self.jitter);
     }
 
     pub(super) fn retry_later(&mut self, now: Instant) {
@@ -147,14 +149,15 @@ impl Classic {
         self.retry_at = now;
         self.heart.start(now);
         self.watch = None;
+        self.audit_wanted = false;
         let step = if leads {
             self.lead(now, Group::read(response.members), response.skip_assignment)
         } else {
             SyncStep::Ready { plan: Vec::new() }
         };
-        self.tell_interest();
+        let asked = self.tell_interest();
         self.go(State::Syncing(Syncing { assignor, step }), None);
-        self.plan_if_covered();
+        self.plan_if_covered(asked);
     }
 
     fn check_join(&self, response: &JoinGroupResponse) -> Result<String, MemberError> {
@@ -172,8 +175,9 @@ impl Classic {
     /// Takes up the leader's duties. A static leader that came back to a stable group plans nothing, but watches (KIP-814).
     fn lead(&mut self, now: Instant, group: Group, skip_assignment: bool) -> SyncStep {
         let racks_matter = self.config.rack.is_some();
-        self.watch = Some(Watch::new(group.topics().clone(), &self.topics, racks_matter));
+        self.watch = Some(Watch::new(group.topics().clone(), racks_matter));
         if skip_assignment {
+            self.audit_wanted = true;
             return SyncStep::Ready { plan: Vec::new() };
         }
         let until = now + METADATA_PATIENCE.min(self.config.rebalance_timeout / 2);

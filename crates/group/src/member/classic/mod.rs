@@ -4,6 +4,7 @@
 //! `beat` and `leave`; when the next step is taken in `drive`; which callback is due in `callbacks`; how a membership ends in
 //! `end`. Mirrors `AbstractCoordinator` and `ConsumerCoordinator`, without their second thread.
 
+mod audit;
 mod beat;
 mod callbacks;
 mod commit;
@@ -65,6 +66,11 @@ pub(super) struct Classic {
     last_cause: Option<Cause>,
     /// Set while this member leads the group.
     watch: Option<Watch>,
+    /// Whether subscription or metadata may have changed since the assignment was checked against them.
+    recheck: bool,
+    /// Whether this member leads again without having planned, so that it has to look whether the plan is complete.
+    audit_wanted: bool,
+    audit: Option<Ticket>,
     topics: Topics,
     /// The topics that [`Output::RefreshTopics`] named last.
     interest: BTreeSet<Arc<str>>,
@@ -111,6 +117,9 @@ impl Classic {
             rejoin: None,
             last_cause: None,
             watch: None,
+            recheck: false,
+            audit_wanted: false,
+            audit: None,
             topics: Topics::new(),
             interest: BTreeSet::new(),
             coordinator_known: false,
@@ -140,6 +149,7 @@ impl Classic {
             self.may_join = false;
         }
         self.subscription = topics;
+        self.recheck = true;
         self.tell_interest();
         self.advance(now);
     }
@@ -183,6 +193,8 @@ impl Classic {
             self.heartbeat_answered(now, &sent_under, result);
         } else if let Some(index) = self.partings.iter().position(|p| p.ticket == Some(ticket)) {
             self.leave_answered(now, index, result);
+        } else if self.audit.take_if(|sent| *sent == ticket).is_some() {
+            self.audited(result);
         } else {
             self.round_answered(now, ticket, result);
         }
@@ -220,6 +232,10 @@ impl Classic {
     pub(super) fn handle_topics(&mut self, now: Instant, topics: &Topics) {
         if self.topics != *topics {
             self.topics = topics.clone();
+            self.recheck = true;
+        }
+        if let Some(watch) = &mut self.watch {
+            watch.adopt(&self.topics);
         }
         self.plan_now();
         self.advance(now);
@@ -358,14 +374,16 @@ impl Classic {
     }
 
     /// Names the topics whose metadata matter from now on, if they are others than before.
-    fn tell_interest(&mut self) {
+    fn tell_interest(&mut self) -> bool {
         let mut topics = self.subscription.clone();
         if let Some(watch) = &self.watch {
             topics.extend(watch.topics().iter().cloned());
         }
-        if topics != self.interest {
+        let changed = topics != self.interest;
+        if changed {
             self.interest.clone_from(&topics);
             self.outbox.push(Output::RefreshTopics { topics });
         }
+        changed
     }
 }

@@ -7,10 +7,7 @@ use super::{
 use crate::{
     Cause, Instant, TopicPartition,
     assignor::RebalanceProtocol,
-    member::{
-        MemberError, Output, SendError,
-        leader::{Watch, flat},
-    },
+    member::{MemberError, Output, SendError, leader::flat},
 };
 use std::{collections::BTreeSet, sync::Arc};
 use tontine_wire::{
@@ -25,14 +22,14 @@ use tontine_wire::{
 const API: &str = "SyncGroup";
 
 impl Classic {
-    /// Plans at once if all topics of the group are known already, or asks for metadata.
-    pub(super) fn plan_if_covered(&mut self) {
+    /// Plans at once if all topics of the group are known already, or asks for metadata unless that was done just now.
+    pub(super) fn plan_if_covered(&mut self, asked: bool) {
         let State::Syncing(Syncing { step: SyncStep::Planning { group, .. }, .. }) = &self.state else {
             return;
         };
         if group.is_covered_by(&self.topics) {
             self.plan_now();
-        } else {
+        } else if !asked {
             self.outbox.push(Output::RefreshTopics { topics: self.interest.clone() });
         }
     }
@@ -43,7 +40,9 @@ impl Classic {
         let SyncStep::Planning { group, .. } = &syncing.step else { return };
         let Some(assignor) = self.config.assignor(&syncing.assignor) else { return };
         let plan = group.plan(assignor.as_ref(), &self.topics);
-        self.watch = Some(Watch::new(group.topics().clone(), &self.topics, self.config.rack.is_some()));
+        if let Some(watch) = &mut self.watch {
+            watch.planned_from(&self.topics);
+        }
         syncing.step = SyncStep::Ready { plan };
     }
 
