@@ -4,8 +4,9 @@
 //! count as empty ones. Mirrors `ConsumerCoordinator.onLeaderElected` and its `MetadataSnapshot`.
 
 use crate::{
-    Assignment, Cause, TopicPartition,
+    Cause, TopicPartition,
     assignor::{Assignor, MemberSubscription},
+    rebalance::cooperative,
     topics::Topics,
 };
 use bytes::Bytes;
@@ -52,7 +53,9 @@ impl Group {
     pub(crate) fn plan(&self, assignor: &dyn Assignor, topics: &Topics) -> Vec<SyncGroupRequestAssignment> {
         let known = self.known(topics);
         let mut plan = assignor.assign(&known, &self.members);
-        self.withhold_what_moves(&mut plan);
+        // The cooperative assignors that come with the library withhold what moves by themselves; here everybody's own
+        // assignor is made to. Kafka's client refuses such a plan with an exception, which ends the leader.
+        cooperative::withhold(&self.members, &mut plan);
         let shares = plan.by_member(self.members.len());
         let share = |(member, share): (usize, Vec<TopicPartition>)| self.write(member, share, &known);
         shares.into_iter().enumerate().filter_map(share).collect()
@@ -66,22 +69,6 @@ impl Group {
             }
         }
         known
-    }
-
-    /// A partition that somebody still holds goes to nobody else in this round: the holder gives it up first, and gets it
-    /// into the next round. The cooperative assignor that comes with the library keeps to this by itself; here everybody's
-    /// own assignor is made to. Kafka's client refuses such a plan with an exception, which ends the leader.
-    fn withhold_what_moves(&self, plan: &mut Assignment) {
-        for (holder, member) in self.members.iter().enumerate() {
-            for held in &member.owned {
-                let Some(owner) = plan.owner(&held.topic, held.partition) else { continue };
-                let keeps =
-                    owner == holder || self.members.get(owner).is_some_and(|m| m.owned.contains(held));
-                if !keeps {
-                    plan.withhold(&held.topic, held.partition);
-                }
-            }
-        }
     }
 
     /// A share in the member's own version; what it did not ask for and what does not exist is left out.
@@ -257,7 +244,7 @@ fn new_rack(was: &Shape, is: &Shape) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::assignor::RebalanceProtocol;
+    use crate::{Assignment, assignor::RebalanceProtocol};
 
     /// Gives everything to the member with the greatest id, whoever holds it.
     #[derive(Debug)]
