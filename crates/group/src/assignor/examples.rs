@@ -13,24 +13,6 @@ pub(crate) fn member(id: &str, topics: &[&str]) -> MemberSubscription {
     }
 }
 
-/// The same member owning these partitions (`topic-partition`, separated by blanks) since a generation, told in the
-/// subscription and in the user data of the assignor.
-pub(crate) fn owning(
-    assignor: &dyn Assignor,
-    member: MemberSubscription,
-    owned: &str,
-    generation: i32,
-) -> MemberSubscription {
-    let owned: Vec<_> = owned.split_whitespace().map(partition).collect();
-    let user_data = assignor.user_data(&owned, generation);
-    MemberSubscription { owned, user_data, generation: Some(generation), ..member }
-}
-
-fn partition(text: &str) -> TopicPartition {
-    let (topic, partition) = text.rsplit_once('-').expect("topic-partition");
-    TopicPartition::new(topic, partition.parse().expect("a number"))
-}
-
 /// One line for each member: its id and its partitions.
 pub(crate) fn lines(assignment: &Assignment, members: &[MemberSubscription]) -> Vec<String> {
     let by_member = assignment.by_member(members.len());

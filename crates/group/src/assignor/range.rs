@@ -150,3 +150,101 @@ impl<'a> Dealer<'a> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        assignor::examples::{assigned, member},
+        topics::Topic,
+    };
+    use std::sync::Arc;
+
+    /// Each word is a partition, each letter of it a rack with a replica.
+    fn topic(racks: &str) -> Topic {
+        let racks: Vec<Vec<Arc<str>>> = racks
+            .split(' ')
+            .map(|racks| racks.chars().map(|rack| rack.to_string().into()).collect())
+            .collect();
+        Topic { partitions: racks.len() as i32, racks, ..Topic::default() }
+    }
+
+    fn topics(all: &[(&str, &str)]) -> Topics {
+        let mut topics = Topics::new();
+        all.iter().for_each(|(name, racks)| topics.insert(*name, topic(racks)));
+        topics
+    }
+
+    /// `racks` has a letter for each member, `-` for one that does not tell.
+    fn group(racks: &str, wants: &[&str]) -> Vec<MemberSubscription> {
+        let members = racks.chars().enumerate().map(|(i, rack)| {
+            let rack = (rack != '-').then(|| Arc::from(rack.to_string()));
+            MemberSubscription { rack, ..member(&format!("C{i}"), wants) }
+        });
+        members.collect()
+    }
+
+    #[test]
+    fn members_get_what_lies_in_their_rack_within_their_quota() {
+        let topics = topics(&[("t", "a a b b c c")]);
+        let got = assigned(&Range, &topics, &group("cab", &["t"]));
+        assert_eq!(got, ["C0: t-4 t-5", "C1: t-0 t-1", "C2: t-2 t-3"]);
+        let got = assigned(&Range, &topics, &group("aab", &["t"]));
+        assert_eq!(got, ["C0: t-0 t-1", "C1: t-4 t-5", "C2: t-2 t-3"], "C1's rack is used up by C0");
+    }
+
+    #[test]
+    fn one_more_for_the_first_ones_holds_with_racks_too() {
+        let got = assigned(&Range, &topics(&[("t", "ab bc ca ab")]), &group("cb", &["t"]));
+        assert_eq!(got, ["C0: t-1 t-2", "C1: t-0 t-3"]);
+        let got = assigned(&Range, &topics(&[("t", "a b b b b")]), &group("ab", &["t"]));
+        assert_eq!(got, ["C0: t-0 t-4", "C1: t-1 t-2 t-3"]);
+    }
+
+    #[test]
+    fn where_racks_make_no_difference_there_are_plain_ranges() {
+        let plain = ["C0: t-0 t-1", "C1: t-2 t-3"];
+        for (racks, members) in
+            [("ab ab ab ab", "ba"), ("a b a b", "--"), ("a b a b", "xy"), ("a a a a", "ba")]
+        {
+            assert_eq!(
+                assigned(&Range, &topics(&[("t", racks)]), &group(members, &["t"])),
+                plain,
+                "{racks} {members}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_member_that_tells_no_rack_is_near_everything() {
+        let got = assigned(&Range, &topics(&[("t", "a b a b")]), &group("b-", &["t"]));
+        assert_eq!(got, ["C0: t-1 t-3", "C1: t-0 t-2"]);
+    }
+
+    #[test]
+    fn topics_with_as_many_partitions_stay_together_if_the_racks_of_all_match() {
+        let wants = ["t", "u"];
+        let together = topics(&[("t", "a b c"), ("u", "a b c")]);
+        let got = assigned(&Range, &together, &group("cab", &wants));
+        assert_eq!(got, ["C0: t-2 u-2", "C1: t-0 u-0", "C2: t-1 u-1"]);
+        let apart = topics(&[("t", "a b c"), ("u", "b c a")]);
+        let got = assigned(&Range, &apart, &group("cab", &wants));
+        assert_eq!(got, ["C0: t-0 u-0", "C1: t-1 u-1", "C2: t-2 u-2"], "no member is near both");
+    }
+
+    #[test]
+    fn topics_that_differ_in_subscribers_are_dealt_each_on_its_own() {
+        let topics = topics(&[("t", "a b"), ("u", "b a")]);
+        let mut members = group("ab", &["t", "u"]);
+        members.push(member("C2", &["u"]));
+        let got = assigned(&Range, &topics, &members);
+        assert_eq!(got, ["C0: t-0 u-1", "C1: t-1 u-0", "C2:"]);
+    }
+
+    #[test]
+    fn the_broker_does_not_look_at_racks() {
+        let (topics, members) = (topics(&[("t", "a b")]), group("ba", &["t"]));
+        let assignment = assign_without_racks(&topics, &members);
+        assert_eq!((assignment.owner("t", 0), assignment.owner("t", 1)), (Some(0), Some(1)));
+    }
+}

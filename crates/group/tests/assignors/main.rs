@@ -3,5 +3,6 @@
 #![allow(clippy::expect_used, clippy::unwrap_used)]
 
 mod best;
+mod examples;
 mod group;
 mod properties;
