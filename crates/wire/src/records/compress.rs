@@ -3,7 +3,7 @@
 //! Snappy comes in two framings: Java writes blocks behind a header ("xerial"), librdkafka and others one raw block.
 //! Kafka's lz4 is the official frame format.
 
-use super::BatchError;
+use super::{BatchError, lz4};
 use bytes::{Bytes, BytesMut};
 use std::io::{self, Read, Write};
 
@@ -91,7 +91,7 @@ pub(super) fn decompress(compression: Compression, bytes: Bytes, limit: usize) -
         Compression::None => Ok(bytes),
         Compression::Gzip => read_all(flate2::read::MultiGzDecoder::new(&bytes[..]), bytes.len(), limit),
         Compression::Snappy => snappy(&bytes, limit),
-        Compression::Lz4 => read_all(lz4_flex::frame::FrameDecoder::new(&bytes[..]), bytes.len(), limit),
+        Compression::Lz4 => Ok(lz4::decompress(&bytes, limit)?.into()),
         Compression::Zstd => read_all(zstd::Decoder::with_buffer(&bytes[..])?, bytes.len(), limit),
     }
 }

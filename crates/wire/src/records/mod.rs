@@ -10,6 +10,7 @@ mod batch;
 mod build;
 mod compress;
 mod control;
+mod lz4;
 mod owned;
 mod record;
 #[cfg(test)]
