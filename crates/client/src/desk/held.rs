@@ -2,7 +2,7 @@
 //!
 //! Decides what of a queue may be handed out next, and moves the position by exactly that.
 
-use super::reader::Reader;
+use super::reader::{Reader, Rules};
 use crate::{
     Error,
     fetch::position::Position,
@@ -31,15 +31,6 @@ pub(crate) struct Held {
     pub(crate) in_line: bool,
     queue: VecDeque<Delivery>,
     reader: Option<Reader>,
-}
-
-/// What handing out from one partition came to.
-#[derive(Debug, Default)]
-pub(crate) struct Taken {
-    /// So many records.
-    pub(crate) records: usize,
-    /// So many bytes left the queue.
-    pub(crate) credit: usize,
 }
 
 impl Held {
@@ -92,39 +83,35 @@ impl Held {
         }
     }
 
-    /// Hands out at most `most` records of one chunk. The position moves by what is handed out; at an error it stays.
+    /// Hands out at most `most` records of one chunk, and adds to `credit` the bytes that left the queue. The position
+    /// moves by what is handed out; at an error it stays.
     pub(crate) fn take(
         &mut self,
         name: &TopicPartition,
         most: usize,
-        committed_only: bool,
+        rules: Rules,
+        credit: &mut usize,
         runs: &mut Vec<Run>,
-    ) -> Result<Taken, Error> {
-        let mut taken = Taken::default();
-        loop {
-            if let Some(reader) = &mut self.reader {
-                let Some(position) = &mut self.position else { break };
-                taken.records += reader.take(name, position, most - taken.records, runs)?;
+    ) -> Result<usize, Error> {
+        let mut taken = 0;
+        while taken == 0 {
+            if let Some((reader, position)) = self.reader.as_mut().zip(self.position.as_mut()) {
+                taken += reader.take(name, position, most, runs)?;
                 if reader.is_done() {
                     self.reader = None;
                 }
-                if taken.records > 0 {
-                    break;
-                }
-            } else {
-                match self.queue.pop_front() {
-                    None => break,
-                    Some(Delivery::Jump(position)) => self.position = Some(position),
-                    Some(Delivery::Failed(error)) => {
-                        self.queue.push_front(Delivery::Failed(error.clone()));
-                        return Err(error);
-                    }
-                    Some(Delivery::Chunk(chunk)) => {
-                        taken.credit += chunk.records.len();
-                        self.reader = Some(Reader::new(chunk, committed_only));
-                    }
+                continue;
+            }
+            match self.queue.front() {
+                None => break,
+                Some(Delivery::Jump(position)) => self.position = Some(*position),
+                Some(Delivery::Failed(error)) => return Err(error.clone()),
+                Some(Delivery::Chunk(chunk)) => {
+                    *credit += chunk.records.len();
+                    self.reader = Some(Reader::new(chunk.clone(), rules));
                 }
             }
+            self.queue.pop_front();
         }
         Ok(taken)
     }

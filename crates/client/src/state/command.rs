@@ -10,7 +10,7 @@ use crate::{
 };
 use regex::Regex;
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
-use tontine_group::{Membership, TopicPartition};
+use tontine_group::{Membership, TopicPartition, member::Due};
 
 /// Names a call until its answer has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -50,8 +50,10 @@ pub(crate) enum Ask {
     Seek { partition: TopicPartition, incarnation: Incarnation, target: SeekTarget },
     /// Fetch no more of these, or fetch them again.
     Pause { partitions: Vec<TopicPartition>, paused: bool },
+    /// The application is ready for the callback that is due: delivery has stopped, offsets are committed.
+    Begin,
     /// The callback has returned.
-    StepDone(StepId),
+    StepDone { step: StepId, failed: bool },
     /// Store offsets in the group.
     Commit { call: CallId, offsets: Vec<(TopicPartition, OffsetAndMetadata)>, retry: bool, timeout: Duration },
     /// Read offsets stored in the group.
@@ -82,8 +84,11 @@ pub struct Event(pub(crate) Tell);
 /// See [`Event`].
 #[derive(Clone, Debug)]
 pub(crate) enum Tell {
-    /// The assignment changes: the listener has to hear of it, and the actor waits until it has.
-    Step(Step),
+    /// A callback will be due, and what it will be about: the application has to get ready. `None`: none is due any more.
+    Due(Option<Due>),
+    /// The assignment changes now: the listener has to hear of it, and the actor waits until it has. Answers
+    /// [`Ask::Begin`]; `None` when nothing is due any more.
+    Step(Option<Step>),
     /// Something for a partition's queue.
     Delivery { partition: TopicPartition, incarnation: Incarnation, delivery: Delivery },
     /// Where the log of a partition ends.

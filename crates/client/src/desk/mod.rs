@@ -1,0 +1,323 @@
+//! The application's side of a consumer: what to do next in `poll`, as a plain struct.
+//!
+//! The actor ([`crate::state`]) owns connections, membership and fetches; the desk owns what the application sees: its
+//! subscription, its assignment, its positions, and the records that wait for it. It is told what the actor says with
+//! [`Desk::handle`], asked what to do with [`Desk::next`], and drained of what to tell the actor with [`Desk::asks`]. It
+//! never waits and knows no runtime: the async front runs it in the application's task, a simulator runs it in virtual
+//! time. Because `next` moves positions only when it returns records, a poll that is dropped while it waits has not
+//! moved anything.
+//!
+//! Mirrors the application thread's part of `AsyncKafkaConsumer` and `ConsumerCoordinator`.
+
+mod auto_commit;
+mod calls;
+mod held;
+mod interest;
+mod reader;
+mod rebalance;
+mod seek;
+
+pub(crate) use held::Held;
+pub(crate) use interest::Interest;
+pub(crate) use reader::Rules;
+
+use crate::{
+    Error,
+    history::History,
+    lease::{Delivery, Incarnation},
+    offsets::OffsetAndMetadata,
+    records::Records,
+    state::{Answer, Ask, CallId, StepKind, Tell},
+};
+use auto_commit::AutoCommit;
+use rebalance::Rebalance;
+use std::{
+    collections::{BTreeMap, VecDeque},
+    time::Duration,
+};
+use tontine_group::{Instant, Membership, TopicPartition, time::soonest};
+
+/// What the desk needs to know of the configuration.
+#[derive(Clone, Debug)]
+pub(crate) struct DeskSettings {
+    pub(crate) has_group: bool,
+    pub(crate) max_poll_records: usize,
+    pub(crate) max_poll_interval: Duration,
+    /// `auto.commit.interval.ms`, when `enable.auto.commit` is on.
+    pub(crate) auto_commit: Option<Duration>,
+    pub(crate) retry_backoff: Duration,
+    pub(crate) rules: Rules,
+}
+
+/// What to do next in a poll.
+#[derive(Debug)]
+pub(crate) enum Turn {
+    /// Return these.
+    Records(Records),
+    /// Run the listener, then say so with [`Desk::callback_done`].
+    Callback(StepKind, Vec<TopicPartition>),
+    /// A commit that the application did not wait for has ended: tell it.
+    CommitEnded(CallId, Result<(), Error>),
+    /// Return this.
+    Failed(Error),
+    /// Nothing until the actor says something, or until this time.
+    Wait(Option<Instant>),
+}
+
+/// The application's side of a consumer.
+#[derive(Debug)]
+pub(crate) struct Desk {
+    settings: DeskSettings,
+    interest: Interest,
+    held: BTreeMap<TopicPartition, Held>,
+    /// Partitions that have something to hand out, the next one first.
+    line: VecDeque<TopicPartition>,
+    rebalance: Rebalance,
+    auto_commit: AutoCommit,
+    calls: calls::Calls,
+    asks: Vec<Ask>,
+    errors: VecDeque<Error>,
+    fatal: Option<Error>,
+    membership: Option<Membership>,
+    history: History,
+    last_poll_told: Option<Instant>,
+    manual_count: u64,
+    closed: bool,
+}
+
+impl Desk {
+    pub(crate) fn new(settings: DeskSettings) -> Self {
+        let auto_commit = AutoCommit::new(settings.auto_commit, settings.retry_backoff);
+        Self {
+            settings,
+            interest: Interest::Nothing,
+            held: BTreeMap::new(),
+            line: VecDeque::new(),
+            rebalance: Rebalance::default(),
+            auto_commit,
+            calls: calls::Calls::default(),
+            asks: Vec::new(),
+            errors: VecDeque::new(),
+            fatal: None,
+            membership: None,
+            history: History::default(),
+            last_poll_told: None,
+            manual_count: 0,
+            closed: false,
+        }
+    }
+
+    /// What to tell the actor, in this order.
+    pub(crate) fn asks(&mut self) -> impl Iterator<Item = Ask> + '_ {
+        self.asks.drain(..)
+    }
+
+    /// Refuses every call on a closed consumer.
+    pub(crate) fn check_open(&self) -> Result<(), Error> {
+        if self.closed { Err(Error::Closed("the consumer")) } else { Ok(()) }
+    }
+
+    /// No call is possible any more.
+    pub(crate) fn set_closed(&mut self) {
+        self.closed = true;
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed
+    }
+
+    /// A poll begins.
+    pub(crate) fn begin_poll(&mut self, now: Instant) -> Result<(), Error> {
+        self.check_open()?;
+        if matches!(self.interest, Interest::Nothing) {
+            return Err(Error::misuse("the consumer reads nothing: subscribe to topics or assign partitions before polling"));
+        }
+        self.tell_poll(now);
+        Ok(())
+    }
+
+    /// How often the actor is told that the application polls. It adds this to `max.poll.interval.ms`, so that telling
+    /// it seldom never makes it leave early.
+    pub(crate) fn tell_every(max_poll_interval: Duration) -> Duration {
+        (max_poll_interval / 20).clamp(Duration::from_millis(1), Duration::from_secs(1))
+    }
+
+    fn tell_poll(&mut self, now: Instant) {
+        let every = Self::tell_every(self.settings.max_poll_interval);
+        if self.last_poll_told.is_none_or(|last| now.saturating_since(last) >= every) {
+            self.last_poll_told = Some(now);
+            self.asks.push(Ask::Poll);
+        }
+    }
+
+    /// The actor has to hear of the next poll, however recent the last one was.
+    fn tell_next_poll(&mut self) {
+        self.last_poll_told = None;
+    }
+
+    /// What to do next in a poll.
+    pub(crate) fn next(&mut self, now: Instant) -> Turn {
+        self.tell_poll(now);
+        if let Some(error) = self.errors.pop_front().or_else(|| self.fatal_error()) {
+            return Turn::Failed(error);
+        }
+        if let Some(turn) = self.next_callback() {
+            return turn;
+        }
+        self.commit_on_time(now);
+        match self.hand_out() {
+            Err(error) => Turn::Failed(error),
+            Ok(Some(records)) => Turn::Records(records),
+            Ok(None) => Turn::Wait(self.wake_at(now)),
+        }
+    }
+
+    /// The part of [`Desk::next`] that also runs in `unsubscribe` and `close`.
+    pub(crate) fn next_callback(&mut self) -> Option<Turn> {
+        if let Some((call, result)) = self.calls.next_ended() {
+            return Some(Turn::CommitEnded(call, result));
+        }
+        self.next_step()
+    }
+
+    /// A fatal error is reported by every poll, once the callbacks that it caused have run.
+    fn fatal_error(&self) -> Option<Error> {
+        self.fatal.clone().filter(|_| self.rebalance.is_idle())
+    }
+
+    fn wake_at(&self, now: Instant) -> Option<Instant> {
+        let every = Self::tell_every(self.settings.max_poll_interval);
+        let told = self.last_poll_told.unwrap_or(now) + every;
+        soonest(Some(told), self.auto_commit.due())
+    }
+
+    fn hand_out(&mut self) -> Result<Option<Records>, Error> {
+        let mut left = self.settings.max_poll_records;
+        let mut runs = Vec::new();
+        let mut failed = None;
+        for _ in 0..self.line.len() {
+            let Some(name) = self.line.pop_front() else { break };
+            let Some(held) = self.held.get_mut(&name) else { continue };
+            held.in_line = false;
+            if !held.is_open() {
+                continue;
+            }
+            let (mut credit, incarnation) = (0, held.incarnation);
+            let outcome = held.take(&name, left, self.settings.rules, &mut credit, &mut runs);
+            if credit > 0 {
+                self.asks.push(Ask::Credit { partition: name.clone(), incarnation, bytes: credit });
+            }
+            match outcome {
+                Ok(count) => left = left.saturating_sub(count),
+                Err(error) => failed = Some(error),
+            }
+            Self::stand_in_line(&mut self.line, &name, held, left == 0);
+            if left == 0 || failed.is_some() {
+                break;
+            }
+        }
+        match failed {
+            Some(error) if runs.is_empty() => Err(self.with_alike(error)),
+            _ if runs.is_empty() => Ok(None),
+            _ => Ok(Some(Records::new(runs))),
+        }
+    }
+
+    /// Partitions without an offset to start from are reported together.
+    fn with_alike(&self, error: Error) -> Error {
+        let Error::NoOffset(_) = error else { return error };
+        let alike = self.held.iter().filter(|(_, held)| matches!(held.failure(), Some(Error::NoOffset(_))));
+        Error::NoOffset(alike.map(|(name, _)| name.clone()).collect())
+    }
+
+    /// A partition that was interrupted by `max.poll.records` goes on first the next time; others queue at the end.
+    fn stand_in_line(line: &mut VecDeque<TopicPartition>, name: &TopicPartition, held: &mut Held, first: bool) {
+        if held.in_line || !held.has_more() {
+            return;
+        }
+        held.in_line = true;
+        if first {
+            line.push_front(name.clone());
+        } else {
+            line.push_back(name.clone());
+        }
+    }
+
+    /// Whatever is open and has something stands in line.
+    fn line_up(&mut self) {
+        for (name, held) in &mut self.held {
+            if held.is_open() {
+                Self::stand_in_line(&mut self.line, name, held, false);
+            }
+        }
+    }
+
+    /// The actor says something.
+    pub(crate) fn handle(&mut self, now: Instant, tell: Tell) {
+        match tell {
+            Tell::Due(due) => self.set_due(due),
+            Tell::Step(step) => self.begin_step(step),
+            Tell::Delivery { partition, incarnation, delivery } => self.deliver(&partition, incarnation, delivery),
+            Tell::LogEnd { partition, incarnation, end } => {
+                if let Some(held) = self.held_as(&partition, incarnation) {
+                    held.end = Some(end);
+                }
+            }
+            Tell::Restarted { partition, incarnation } => {
+                if let Some(held) = self.held.get_mut(&partition) {
+                    held.restart(incarnation, None);
+                    held.end = None;
+                }
+            }
+            Tell::Answer { call, answer } => self.answered(now, call, answer),
+            Tell::Membership(membership) => self.membership = membership,
+            Tell::Matched(topics) => self.interest.matched(topics),
+            Tell::Failed { error, fatal: true } => self.fatal = Some(error),
+            Tell::Failed { error, fatal: false } => self.errors.push_back(error),
+            Tell::Happened(happening) => self.history.push(happening),
+        }
+    }
+
+    fn answered(&mut self, now: Instant, call: CallId, answer: Result<Answer, Error>) {
+        if self.auto_commit.answered(now, call, &answer) {
+            return;
+        }
+        match self.rebalance.answered(call) {
+            Some(begin) => self.asks.push(begin),
+            None => self.calls.answered(call, answer),
+        }
+    }
+
+    fn held_as(&mut self, partition: &TopicPartition, incarnation: Incarnation) -> Option<&mut Held> {
+        self.held.get_mut(partition).filter(|held| held.incarnation == incarnation)
+    }
+
+    fn deliver(&mut self, partition: &TopicPartition, incarnation: Incarnation, delivery: Delivery) {
+        let Some(held) = self.held.get_mut(partition).filter(|held| held.incarnation == incarnation) else { return };
+        held.deliver(delivery);
+        if held.is_open() {
+            Self::stand_in_line(&mut self.line, partition, held, false);
+        }
+    }
+
+    /// What has been handed out of each partition, as offsets to commit. Partitions without a position are left out.
+    pub(crate) fn consumed(&self) -> Vec<(TopicPartition, OffsetAndMetadata)> {
+        let held = self.held.iter().filter(|(_, held)| held.announced);
+        held.filter_map(|(name, held)| {
+            let position = held.position?;
+            let offset = OffsetAndMetadata { leader_epoch: position.epoch, ..OffsetAndMetadata::new(position.offset) };
+            Some((name.clone(), offset))
+        })
+        .collect()
+    }
+
+    /// What happened to the membership so far.
+    pub(crate) fn history(&self) -> &History {
+        &self.history
+    }
+
+    /// The membership as the application may see it.
+    pub(crate) fn membership(&self) -> Option<&Membership> {
+        self.membership.as_ref()
+    }
+}
