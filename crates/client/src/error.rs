@@ -53,6 +53,14 @@ pub enum Error {
     /// A partition has no position: nothing is committed, or the offset does not exist, and there is no reset policy.
     #[error("no offset to start from for {}: seek, commit an offset, or set auto.offset.reset", list(.0))]
     NoOffset(Vec<TopicPartition>),
+    /// The offset to read from does not exist, and there is no reset policy.
+    #[error("{partition} has no offset {offset}: seek to one that exists, or set auto.offset.reset")]
+    OffsetOutOfRange {
+        /// The partition.
+        partition: TopicPartition,
+        /// The offset that was asked for.
+        offset: i64,
+    },
     /// A listener or another callback of the application failed.
     #[error("a callback of the application failed: {0}")]
     Callback(Arc<dyn std::error::Error + Send + Sync>),
@@ -96,6 +104,7 @@ impl Error {
             | Self::Fenced(_)
             | Self::Lost(_)
             | Self::NoOffset(_)
+            | Self::OffsetOutOfRange { .. }
             | Self::Callback(_)
             | Self::Configuration(_)
             | Self::Misuse(_)

@@ -1,8 +1,6 @@
 //! Values that say where a consumer stands or should stand.
 //!
-//! Mirrors `OffsetAndMetadata`, `OffsetAndTimestamp` and `AutoOffsetResetStrategy`.
-
-use std::time::Duration;
+//! Mirrors `OffsetAndMetadata` and `OffsetAndTimestamp`.
 
 /// An offset to commit, or a committed one: that of the **next** record to read.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -43,19 +41,6 @@ pub struct OffsetAndTimestamp {
     pub timestamp: i64,
     /// The leader epoch it was written in.
     pub leader_epoch: Option<i32>,
-}
-
-/// Where a partition starts that has no committed offset, or whose offset does not exist: `auto.offset.reset`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OffsetReset {
-    /// At the first record there is.
-    Earliest,
-    /// At the end: only what is written from now on.
-    Latest,
-    /// Nowhere: `poll` reports it.
-    None,
-    /// At the first record that is not older than this; at the end when there is none.
-    ByDuration(Duration),
 }
 
 /// A place in a partition that a broker has to look up.

@@ -66,8 +66,10 @@ table_with_network_rows! {
             "The most bytes in one answer. A batch that is larger comes all the same, alone.";
         max_partition_fetch_bytes: i32 = 1_048_576, "max.partition.fetch.bytes" | "fetch.message.max.bytes", Range::from(0), Both,
             "The most bytes of one partition in one answer. A batch that is larger comes all the same, alone.";
+        fetch_queue_bytes: i32 = 67_108_864, "fetch.queue.bytes", Range::from(1), Both,
+            "The most bytes that wait for the application, over all partitions. Each partition has its own share, so a slow or paused one never holds back another.";
         check_crcs: bool = true, "check.crcs", Range::Any, Both,
-            "Whether the checksums of batches are checked. They always are.";
+            "Whether the checksums of batches are checked.";
         client_rack: String = String::new(), "client.rack", Range::Any, Both,
             "Where this client stands, as the brokers' broker.rack. Assignors and fetches prefer what is near.";
         allow_auto_create_topics: bool = true, "allow.auto.create.topics", Range::Any, Both,

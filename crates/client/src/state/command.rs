@@ -38,8 +38,8 @@ pub struct Command(pub(crate) Ask);
 pub(crate) enum Ask {
     /// Join the group for these topics, or change them.
     Subscribe(Wanted),
-    /// Leave the group; what is owned is given up first. Answered when that is done.
-    Leave { call: CallId, reason: String, timeout: Duration },
+    /// Leave the group, for good or until the next subscription; what is owned is given up first. Answered when that is done.
+    Leave { call: CallId, reason: String, forever: bool, timeout: Duration },
     /// Read these partitions, without a group. Those that were read already go on.
     Assign(Vec<(TopicPartition, Incarnation)>),
     /// The application polls.

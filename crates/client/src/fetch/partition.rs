@@ -1,0 +1,108 @@
+//! One partition on the actor's side: whether it can be fetched, from where, and what has to be found out first.
+//!
+//! Mirrors `SubscriptionState.TopicPartitionState`.
+
+use super::position::Position;
+use crate::{lease::Incarnation, lease::LogEnd, offsets::Spot};
+use std::time::Duration;
+use tontine_group::Instant;
+use tontine_wire::Uuid;
+
+/// Where a partition stands on its way to being fetched.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Phase {
+    /// The committed offset has to be looked up.
+    Committed,
+    /// The committed offset is being looked up.
+    AskedCommitted,
+    /// A place in the log has to be looked up.
+    Spot(Spot),
+    /// A place in the log is being looked up.
+    AskedSpot(Spot),
+    /// Fetching goes on here.
+    Fetching(Position),
+    /// Nothing is done until the application seeks.
+    Stuck,
+}
+
+/// One partition.
+#[derive(Debug)]
+pub(crate) struct Partition {
+    pub(crate) incarnation: Incarnation,
+    /// The topic's id; zero until metadata told it.
+    pub(crate) topic_id: Uuid,
+    pub(crate) phase: Phase,
+    /// The callback that announces it has returned.
+    pub(crate) open: bool,
+    /// The application paused it.
+    pub(crate) paused: bool,
+    /// It is about to be given up.
+    pub(crate) leaving: bool,
+    /// Bytes that wait for the application.
+    pub(crate) queued: usize,
+    pub(crate) end: Option<LogEnd>,
+    /// A follower that is nearer than the leader, and until when it is asked.
+    pub(crate) preferred: Option<(i32, Instant)>,
+    /// Not before this time.
+    retry_at: Option<Instant>,
+    attempts: u32,
+}
+
+impl Partition {
+    pub(crate) fn new(incarnation: Incarnation, phase: Phase, open: bool) -> Self {
+        Self {
+            incarnation,
+            topic_id: Uuid::ZERO,
+            phase,
+            open,
+            paused: false,
+            leaving: false,
+            queued: 0,
+            end: None,
+            preferred: None,
+            retry_at: None,
+            attempts: 0,
+        }
+    }
+
+    /// Starts afresh: what is under way for it is void.
+    pub(crate) fn restart(&mut self, incarnation: Incarnation, phase: Phase) {
+        self.incarnation = incarnation;
+        self.phase = phase;
+        self.queued = 0;
+        self.preferred = None;
+        self.worked();
+    }
+
+    /// Whether it may be tried now.
+    pub(crate) fn is_due(&self, now: Instant) -> bool {
+        self.retry_at.is_none_or(|at| at <= now)
+    }
+
+    /// When it may be tried, when that is later.
+    pub(crate) fn retry_at(&self) -> Option<Instant> {
+        self.retry_at
+    }
+
+    /// Where to fetch from, when it may be fetched at all.
+    pub(crate) fn fetchable(&self, now: Instant, share: usize) -> Option<Position> {
+        let free = self.open && !self.paused && !self.leaving && self.queued < share && self.is_due(now);
+        match self.phase {
+            Phase::Fetching(position) if free => Some(position),
+            _ => None,
+        }
+    }
+
+    /// It failed: try later.
+    pub(crate) fn failed(&mut self, now: Instant, base: Duration, max: Duration) {
+        let pause = base.saturating_mul(1 << self.attempts.min(10)).min(max);
+        self.attempts = self.attempts.saturating_add(1);
+        self.retry_at = Some(now + pause);
+    }
+
+    /// It works.
+    pub(crate) fn worked(&mut self) {
+        self.attempts = 0;
+        self.retry_at = None;
+    }
+}

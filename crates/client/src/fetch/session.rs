@@ -1,0 +1,172 @@
+//! Incremental fetch sessions (KIP-227): a broker remembers what is fetched, and is told only what changes.
+//!
+//! Decides what a request has to list, given what the broker remembers. Mirrors `FetchSessionHandler`.
+
+use std::collections::BTreeMap;
+use tontine_group::TopicPartition;
+use tontine_wire::{
+    ErrorCode, Uuid,
+    api::fetch::{FetchPartition, FetchRequest, FetchTopic, ForgottenTopic},
+};
+
+/// What a broker has to know of one partition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Asked {
+    pub(crate) topic_id: Uuid,
+    pub(crate) offset: i64,
+    pub(crate) leader_epoch: i32,
+    pub(crate) max_bytes: i32,
+}
+
+/// The session with one broker.
+#[derive(Debug, Default)]
+pub(crate) struct Session {
+    id: i32,
+    /// 0: the next request lists everything.
+    epoch: i32,
+    known: BTreeMap<TopicPartition, Asked>,
+}
+
+impl Session {
+    /// Fills in a request for exactly these partitions.
+    pub(crate) fn fill(&mut self, request: &mut FetchRequest, wanted: BTreeMap<TopicPartition, Asked>) {
+        request.session_id = self.id;
+        request.session_epoch = self.epoch;
+        let fresh = self.epoch == 0;
+        for (name, asked) in &wanted {
+            if fresh || self.known.get(name) != Some(asked) {
+                add(&mut request.topics, name, *asked);
+            }
+        }
+        if !fresh {
+            for (name, known) in &self.known {
+                let gone = wanted.get(name).is_none_or(|asked| asked.topic_id != known.topic_id);
+                if gone {
+                    forget(&mut request.forgotten_topics_data, name, known.topic_id);
+                }
+            }
+        }
+        self.known = wanted;
+    }
+
+    /// The broker has answered a request of this session.
+    pub(crate) fn answered(&mut self, error: ErrorCode, id: i32) {
+        if error.is_err() {
+            // The broker has forgotten the session, or it is of no use: start anew, and let it drop the old one.
+            let known = error != ErrorCode::FETCH_SESSION_ID_NOT_FOUND;
+            *self = Self { id: if known { self.id } else { 0 }, ..Self::default() };
+        } else if id == 0 {
+            *self = Self::default();
+        } else if self.epoch == 0 {
+            (self.id, self.epoch) = (id, 1);
+        } else {
+            self.epoch = self.epoch.checked_add(1).unwrap_or(1);
+        }
+    }
+
+    /// There was no answer: nobody knows what the broker remembers.
+    pub(crate) fn broken(&mut self) {
+        self.epoch = 0;
+        self.known.clear();
+    }
+
+    /// The request that ends the session, when there is one.
+    pub(crate) fn end(&mut self) -> Option<FetchRequest> {
+        let id = std::mem::take(self).id;
+        (id != 0).then(|| FetchRequest { replica_id: -1, session_id: id, session_epoch: -1, ..FetchRequest::default() })
+    }
+}
+
+fn add(topics: &mut Vec<FetchTopic>, name: &TopicPartition, asked: Asked) {
+    let partition = FetchPartition {
+        partition: name.partition,
+        current_leader_epoch: asked.leader_epoch,
+        fetch_offset: asked.offset,
+        partition_max_bytes: asked.max_bytes,
+        ..FetchPartition::default()
+    };
+    match topics.last_mut().filter(|last| *last.topic == *name.topic && last.topic_id == asked.topic_id) {
+        Some(last) => last.partitions.push(partition),
+        None => topics.push(FetchTopic {
+            topic: name.topic.to_string(),
+            topic_id: asked.topic_id,
+            partitions: vec![partition],
+        }),
+    }
+}
+
+fn forget(topics: &mut Vec<ForgottenTopic>, name: &TopicPartition, topic_id: Uuid) {
+    match topics.last_mut().filter(|last| *last.topic == *name.topic && last.topic_id == topic_id) {
+        Some(last) => last.partitions.push(name.partition),
+        None => topics.push(ForgottenTopic {
+            topic: name.topic.to_string(),
+            topic_id,
+            partitions: vec![name.partition],
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(offset: i64) -> Asked {
+        Asked { topic_id: Uuid::from_u128(7), offset, leader_epoch: -1, max_bytes: 100 }
+    }
+
+    fn wanted(partitions: &[(i32, i64)]) -> BTreeMap<TopicPartition, Asked> {
+        partitions.iter().map(|(p, offset)| (TopicPartition::new("t", *p), asked(*offset))).collect()
+    }
+
+    fn listed(session: &mut Session, partitions: &[(i32, i64)]) -> (Vec<i32>, Vec<i32>, i32) {
+        let mut request = FetchRequest::default();
+        session.fill(&mut request, wanted(partitions));
+        let new = request.topics.iter().flat_map(|t| t.partitions.iter().map(|p| p.partition)).collect();
+        let gone = request.forgotten_topics_data.iter().flat_map(|t| t.partitions.clone()).collect();
+        (new, gone, request.session_epoch)
+    }
+
+    #[test]
+    fn only_what_changed_is_listed_once_the_broker_has_a_session() {
+        let mut session = Session::default();
+        assert_eq!(listed(&mut session, &[(0, 5), (1, 5)]), (vec![0, 1], vec![], 0));
+        session.answered(ErrorCode::NONE, 9);
+        assert_eq!(listed(&mut session, &[(0, 6), (1, 5)]), (vec![0], vec![], 1));
+        session.answered(ErrorCode::NONE, 9);
+        assert_eq!(listed(&mut session, &[(0, 6), (2, 0)]), (vec![2], vec![1], 2));
+    }
+
+    #[test]
+    fn a_broker_without_sessions_is_told_everything_each_time() {
+        let mut session = Session::default();
+        for _ in 0..2 {
+            assert_eq!(listed(&mut session, &[(0, 5)]), (vec![0], vec![], 0));
+            session.answered(ErrorCode::NONE, 0);
+        }
+        assert!(session.end().is_none());
+    }
+
+    #[test]
+    fn a_lost_answer_starts_a_new_session_and_ends_the_old_one() {
+        let mut session = Session::default();
+        listed(&mut session, &[(0, 5)]);
+        session.answered(ErrorCode::NONE, 9);
+        session.broken();
+        assert_eq!(listed(&mut session, &[(0, 5)]), (vec![0], vec![], 0));
+        assert_eq!(session.id, 9);
+        session.answered(ErrorCode::FETCH_SESSION_ID_NOT_FOUND, 0);
+        assert_eq!(session.id, 0);
+    }
+
+    #[test]
+    fn a_recreated_topic_is_forgotten_under_its_old_id_and_listed_under_its_new_one() {
+        let mut session = Session::default();
+        listed(&mut session, &[(0, 5)]);
+        session.answered(ErrorCode::NONE, 9);
+        let mut request = FetchRequest::default();
+        let new = Asked { topic_id: Uuid::from_u128(8), ..asked(0) };
+        session.fill(&mut request, BTreeMap::from([(TopicPartition::new("t", 0), new)]));
+        assert_eq!(request.topics[0].topic_id, Uuid::from_u128(8));
+        assert_eq!(request.forgotten_topics_data[0].topic_id, Uuid::from_u128(7));
+    }
+}

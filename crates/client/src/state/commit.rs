@@ -1,0 +1,244 @@
+//! Commits, one after the other.
+//!
+//! A commit is sent when the one before it has ended, so none overtakes another. A commit that somebody waits for is
+//! retried while that can help and time is left; one that nobody waits for is not: a later one says more. Offsets of a
+//! topic that is gone are refused at once instead of being retried, so they never hold up a rebalance.
+//!
+//! Mirrors `CommitRequestManager`.
+
+use super::{Answer, CallId, ConsumerState, Flight, membership::refusal_error};
+use crate::{
+    Error,
+    cluster::{Lane, SendError, Target},
+    offsets::OffsetAndMetadata,
+};
+use std::{collections::VecDeque, time::Duration};
+use tontine_group::{Instant, Membership, TopicPartition};
+use tontine_wire::{
+    ErrorCode,
+    api::{
+        Response,
+        offset_commit::{
+            OffsetCommitRequest, OffsetCommitRequestPartition, OffsetCommitRequestTopic, OffsetCommitResponse,
+        },
+    },
+};
+
+/// Topic ids are left to the consumer protocol; the classic one commits by name.
+const HIGHEST_BY_NAME: i16 = 9;
+
+/// The commits that have not ended, in their order.
+#[derive(Debug, Default)]
+pub(super) struct Commits {
+    queue: VecDeque<Commit>,
+    /// The first of the queue has been sent, under this membership.
+    sent: Option<Option<Membership>>,
+    retry_at: Option<Instant>,
+    attempts: u32,
+}
+
+#[derive(Debug)]
+struct Commit {
+    call: CallId,
+    offsets: Vec<(TopicPartition, OffsetAndMetadata)>,
+    retry: bool,
+    deadline: Instant,
+    timeout: Duration,
+}
+
+impl Commits {
+    pub(super) fn wake(&self) -> Option<Instant> {
+        let first = self.queue.front()?;
+        match (&self.sent, self.retry_at) {
+            (Some(_), _) | (None, None) => Some(first.deadline),
+            (None, Some(at)) => Some(at.min(first.deadline)),
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.queue.is_empty()
+    }
+}
+
+impl ConsumerState {
+    pub(super) fn commit(
+        &mut self,
+        call: CallId,
+        offsets: Vec<(TopicPartition, OffsetAndMetadata)>,
+        retry: bool,
+        timeout: Duration,
+    ) {
+        let deadline = self.now + timeout;
+        self.commits.queue.push_back(Commit { call, offsets, retry, deadline, timeout });
+        self.count_commits();
+    }
+
+    /// A join waits a little for commits that are under way.
+    fn count_commits(&mut self) {
+        if let Some(group) = &mut self.group {
+            group.member.set_commits_in_flight(self.now, self.commits.queue.len());
+        }
+    }
+
+    pub(super) fn send_commits(&mut self) {
+        while self.commits.sent.is_none() && self.commits.retry_at.is_none_or(|at| at <= self.now) {
+            let Some(first) = self.commits.queue.front() else { return };
+            if first.offsets.is_empty() {
+                self.end_commit(Ok(Answer::Done));
+                continue;
+            }
+            let membership = match self.commit_membership() {
+                Ok(membership) => membership,
+                Err(error) => {
+                    self.end_commit(Err(error));
+                    continue;
+                }
+            };
+            self.send_commit(membership);
+        }
+    }
+
+    fn send_commit(&mut self, membership: Option<Membership>) {
+        let (Some(first), Some(group)) = (self.commits.queue.front(), &self.group) else { return };
+        let request = request(&group.id, membership.as_ref(), &first.offsets);
+        let left = first.deadline.saturating_since(self.now).min(self.settings.request_timeout);
+        let target = Target::Coordinator(group.id.clone());
+        let ticket =
+            self.cluster.send_at_most(self.now, target, Lane::Group, request.into(), left, HIGHEST_BY_NAME);
+        self.flights.insert(ticket, Flight::Commit);
+        self.commits.sent = Some(membership);
+        self.commits.retry_at = None;
+    }
+
+    /// The first commit has ended.
+    fn end_commit(&mut self, answer: Result<Answer, Error>) {
+        self.commits.sent = None;
+        self.commits.retry_at = None;
+        self.commits.attempts = 0;
+        if let Some(commit) = self.commits.queue.pop_front() {
+            self.answer(commit.call, answer);
+        }
+        self.count_commits();
+    }
+
+    pub(super) fn fail_commits(&mut self, error: &Error) {
+        while !self.commits.is_empty() {
+            self.end_commit(Err(error.clone()));
+        }
+    }
+
+    pub(super) fn commit_responded(&mut self, result: Result<Response, SendError>) {
+        let Some(membership) = self.commits.sent.take() else { return };
+        match result.map(OffsetCommitResponse::try_from) {
+            Ok(Ok(response)) => match first_error(&response) {
+                None => self.end_commit(Ok(Answer::Done)),
+                Some((name, code)) => self.commit_refused(membership, &name, code),
+            },
+            Ok(Err(_)) => self.end_commit(Err(Error::Malformed("another answer than to a commit came".into()))),
+            Err(error @ (SendError::Disconnected { .. } | SendError::TimedOut { .. })) => {
+                self.try_commit_again(Error::from(error));
+            }
+            Err(error) => self.end_commit(Err(error.into())),
+        }
+    }
+
+    fn commit_refused(&mut self, membership: Option<Membership>, name: &TopicPartition, code: ErrorCode) {
+        let error = Error::broker(code, format!("committing the offset of {name}"), None);
+        match code {
+            ErrorCode::NOT_COORDINATOR | ErrorCode::COORDINATOR_NOT_AVAILABLE => {
+                if let Some(group) = &self.group {
+                    self.cluster.coordinator_lost(self.now, &group.id);
+                }
+                self.try_commit_again(error);
+            }
+            ErrorCode::COORDINATOR_LOAD_IN_PROGRESS | ErrorCode::REQUEST_TIMED_OUT => self.try_commit_again(error),
+            ErrorCode::UNKNOWN_TOPIC_OR_PARTITION | ErrorCode::UNKNOWN_TOPIC_ID if self.is_known(name) => {
+                // The coordinator may only be a little behind; if the topic is gone, fresh metadata will say so.
+                self.cluster.refresh_metadata(self.now);
+                self.try_commit_again(error);
+            }
+            _ => {
+                let refusal = membership.as_ref().zip(self.group.as_mut()).and_then(|(membership, group)| {
+                    group.member.handle_commit_error(self.now, membership, code)
+                });
+                self.end_commit(Err(refusal.map_or(error, refusal_error)));
+            }
+        }
+    }
+
+    fn is_known(&self, name: &TopicPartition) -> bool {
+        self.cluster.metadata().partition(name).is_some()
+            && self.commits.attempts < 5
+    }
+
+    fn try_commit_again(&mut self, error: Error) {
+        let Some(first) = self.commits.queue.front() else { return };
+        let pause = self.settings.retry_backoff.saturating_mul(1 << self.commits.attempts.min(10));
+        let at = self.now + pause.min(self.settings.retry_backoff_max);
+        if !first.retry {
+            return self.end_commit(Err(error));
+        }
+        if at >= first.deadline {
+            let why = Some(error.to_string().into());
+            let error = Error::Timeout { what: "the commit".to_owned(), after: first.timeout, why };
+            return self.end_commit(Err(error));
+        }
+        self.commits.attempts += 1;
+        self.commits.retry_at = Some(at);
+    }
+
+    /// Commits whose time is over, sent or not.
+    pub(super) fn expire_commits(&mut self) {
+        while let Some(first) = self.commits.queue.front().filter(|first| first.deadline <= self.now) {
+            if self.commits.sent.is_some() {
+                // Its answer, or the lack of one, comes from the cluster, which knows the same deadline.
+                return;
+            }
+            let error = Error::Timeout { what: "the commit".to_owned(), after: first.timeout, why: None };
+            self.end_commit(Err(error));
+        }
+    }
+}
+
+fn request(
+    group: &str,
+    membership: Option<&Membership>,
+    offsets: &[(TopicPartition, OffsetAndMetadata)],
+) -> OffsetCommitRequest {
+    let mut topics: Vec<OffsetCommitRequestTopic> = Vec::new();
+    for (name, at) in offsets {
+        let partition = OffsetCommitRequestPartition {
+            partition_index: name.partition,
+            committed_offset: at.offset,
+            committed_leader_epoch: at.leader_epoch.unwrap_or(-1),
+            committed_metadata: Some(at.metadata.clone()),
+        };
+        match topics.last_mut().filter(|topic| *topic.name == *name.topic) {
+            Some(topic) => topic.partitions.push(partition),
+            None => topics.push(OffsetCommitRequestTopic {
+                name: name.topic.to_string(),
+                partitions: vec![partition],
+                ..OffsetCommitRequestTopic::default()
+            }),
+        }
+    }
+    OffsetCommitRequest {
+        group_id: group.to_owned(),
+        generation_id_or_member_epoch: membership.map_or(-1, |m| m.generation),
+        member_id: membership.map_or_else(String::new, |m| m.member_id.clone()),
+        group_instance_id: membership.and_then(|m| m.instance_id.clone()),
+        topics,
+        ..OffsetCommitRequest::default()
+    }
+}
+
+/// The error to act upon: one that is about the whole group, or else the first.
+fn first_error(response: &OffsetCommitResponse) -> Option<(TopicPartition, ErrorCode)> {
+    let all = response.topics.iter().flat_map(|topic| {
+        topic.partitions.iter().map(|p| (TopicPartition::new(topic.name.as_str(), p.partition_index), p.error_code))
+    });
+    let mut errors = all.filter(|(_, code)| code.is_err());
+    let first = errors.next()?;
+    let about_topic = |code: ErrorCode| code == ErrorCode::UNKNOWN_TOPIC_OR_PARTITION;
+    if about_topic(first.1) { errors.find(|(_, code)| !about_topic(*code)).or(Some(first)) } else { Some(first) }
+}

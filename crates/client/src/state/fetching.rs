@@ -1,0 +1,262 @@
+//! Sends fetches and takes their answers.
+//!
+//! An error of one partition is about that partition only. Mirrors `FetchRequestManager`, `FetchCollector`.
+
+use super::{ConsumerState, Flight, Tell};
+use crate::{
+    Error,
+    cluster::{Lane, SendError, Target, Ticket},
+    fetch::{
+        buffer,
+        partition::Phase,
+        plan::{UnderWay, Wanted},
+        position::Position,
+    },
+    lease::{Chunk, Delivery, Incarnation, LogEnd},
+};
+use std::{collections::BTreeMap, time::Duration};
+use tontine_group::TopicPartition;
+use tontine_wire::{
+    ErrorCode,
+    api::{
+        Response,
+        fetch::{FetchResponse, NodeEndpoint, PartitionData},
+    },
+};
+
+impl ConsumerState {
+    pub(super) fn send_fetches(&mut self) {
+        if !std::mem::take(&mut self.fetches.stale) || self.closing.is_some() {
+            return;
+        }
+        let plan = self.fetches.plan(self.now, self.cluster.metadata());
+        for (node, wanted) in plan.by_node {
+            self.send_fetch(node, &wanted);
+        }
+        if !plan.leaderless.is_empty() {
+            for name in plan.leaderless {
+                self.partition_failed(&name);
+            }
+            self.cluster.refresh_metadata(self.now);
+        }
+    }
+
+    fn send_fetch(&mut self, node: i32, wanted: &Wanted) {
+        let request = self.fetches.request(node, wanted);
+        let timeout = self.settings.request_timeout.max(self.settings.fetch.max_wait + Duration::from_secs(1));
+        // Topic ids are used only when all of them are known.
+        let has_ids = wanted.values().all(|(asked, _)| !asked.topic_id.is_zero());
+        let most = if has_ids { i16::MAX } else { 12 };
+        let ticket =
+            self.cluster.send_at_most(self.now, Target::Node(node), Lane::Fetch, request.into(), timeout, most);
+        self.flights.insert(ticket, Flight::Fetch(node));
+        let asked = wanted.iter().map(|(name, (asked, inc))| (name.clone(), (*inc, asked.offset))).collect();
+        self.fetches.nodes.entry(node).or_default().under_way = Some(UnderWay { ticket, asked });
+    }
+
+    pub(super) fn partition_failed(&mut self, name: &TopicPartition) {
+        let (base, max) = (self.settings.retry_backoff, self.settings.retry_backoff_max);
+        if let Some(partition) = self.fetches.partitions.get_mut(name) {
+            partition.failed(self.now, base, max);
+        }
+        self.fetches.stale = true;
+    }
+
+    pub(super) fn fetch_responded(&mut self, id: i32, ticket: Ticket, result: Result<Response, SendError>) {
+        self.fetches.stale = true;
+        let Some(node) = self.fetches.nodes.get_mut(&id) else { return };
+        let Some(under_way) = node.under_way.take_if(|u| u.ticket == ticket) else { return };
+        match result.map(FetchResponse::try_from) {
+            Ok(Ok(response)) => {
+                node.session.answered(response.error_code, response.session_id);
+                if response.throttle_time_ms > 0 {
+                    let pause = Duration::from_millis(response.throttle_time_ms.unsigned_abs().into());
+                    node.not_before = Some(self.now + pause.min(self.settings.request_timeout));
+                }
+                self.take_answer(id, &under_way, response);
+            }
+            Ok(Err(_)) | Err(_) => {
+                node.session.broken();
+                self.fetch_failed(id, under_way);
+            }
+        }
+    }
+
+    /// The broker could not be reached: perhaps another one leads by now.
+    fn fetch_failed(&mut self, id: i32, under_way: UnderWay) {
+        let backoff = self.settings.retry_backoff;
+        if let Some(node) = self.fetches.nodes.get_mut(&id) {
+            node.not_before = Some(self.now + backoff);
+        }
+        for (name, (incarnation, _)) in under_way.asked {
+            if let Some(partition) = self.partition_as(&name, incarnation) {
+                partition.preferred = None;
+            }
+        }
+        self.cluster.refresh_metadata(self.now);
+    }
+
+    fn take_answer(&mut self, id: i32, under_way: &UnderWay, response: FetchResponse) {
+        if response.error_code.is_err() {
+            let code = response.error_code;
+            if code.needs_metadata() || code == ErrorCode::FETCH_SESSION_TOPIC_ID_ERROR {
+                self.cluster.refresh_metadata(self.now);
+            }
+            let forgotten = [ErrorCode::FETCH_SESSION_ID_NOT_FOUND, ErrorCode::INVALID_FETCH_SESSION_EPOCH];
+            if !forgotten.contains(&code) {
+                let backoff = self.settings.retry_backoff;
+                if let Some(node) = self.fetches.nodes.get_mut(&id) {
+                    node.not_before = Some(self.now + backoff);
+                }
+            }
+            return;
+        }
+        let endpoints: BTreeMap<i32, NodeEndpoint> =
+            response.node_endpoints.into_iter().map(|node| (node.node_id, node)).collect();
+        for topic in response.responses {
+            let name = if topic.topic_id.is_zero() {
+                Some(topic.topic.as_str().into())
+            } else {
+                self.cluster.metadata().topic_name(topic.topic_id).cloned()
+            };
+            let Some(name) = name else { continue };
+            for data in topic.partitions {
+                let partition = TopicPartition::new(std::sync::Arc::clone(&name), data.partition_index);
+                // What was not asked for, or was asked for an ownership or place of the past, is dropped.
+                let Some((incarnation, offset)) = under_way.asked.get(&partition).copied() else { continue };
+                self.take_data(&partition, incarnation, offset, data, &endpoints);
+            }
+        }
+    }
+
+    fn take_data(
+        &mut self,
+        name: &TopicPartition,
+        incarnation: Incarnation,
+        offset: i64,
+        data: PartitionData,
+        endpoints: &BTreeMap<i32, NodeEndpoint>,
+    ) {
+        let Some(partition) = self.partition_as(name, incarnation) else { return };
+        let Phase::Fetching(position) = partition.phase else { return };
+        if position.offset != offset {
+            return;
+        }
+        if data.error_code.is_err() {
+            return self.take_error(name, incarnation, position, &data, endpoints);
+        }
+        let end = LogEnd { high_watermark: data.high_watermark, last_stable: data.last_stable_offset };
+        let end_moved = partition.end.replace(end) != Some(end);
+        partition.worked();
+        let records = data.records.unwrap_or_default();
+        if data.preferred_read_replica >= 0 && records.is_empty() {
+            let until = self.now + self.settings.metadata_max_age;
+            if let Some(partition) = self.partition_as(name, incarnation) {
+                partition.preferred = Some((data.preferred_read_replica, until));
+            }
+        }
+        if end_moved {
+            self.tell(Tell::LogEnd { partition: name.clone(), incarnation, end });
+        }
+        if !records.is_empty() {
+            self.take_records(name, incarnation, Chunk {
+                start: offset,
+                records,
+                aborted: data.aborted_transactions.unwrap_or_default(),
+            });
+        }
+    }
+
+    fn take_records(&mut self, name: &TopicPartition, incarnation: Incarnation, chunk: Chunk) {
+        let Some(partition) = self.partition_as(name, incarnation) else { return };
+        partition.queued = partition.queued.saturating_add(chunk.records.len());
+        // Without one whole batch there is no place to go on from: the application's side reports why.
+        partition.phase = match buffer::next_offset(&chunk.records).filter(|next| *next > chunk.start) {
+            Some(next) => Phase::Fetching(Position::at(next)),
+            None => Phase::Stuck,
+        };
+        self.deliver(name, incarnation, Delivery::Chunk(chunk));
+    }
+
+    fn take_error(
+        &mut self,
+        name: &TopicPartition,
+        incarnation: Incarnation,
+        position: Position,
+        data: &PartitionData,
+        endpoints: &BTreeMap<i32, NodeEndpoint>,
+    ) {
+        match data.error_code {
+            ErrorCode::NOT_LEADER_OR_FOLLOWER | ErrorCode::FENCED_LEADER_EPOCH => {
+                if !self.take_leader(name, incarnation, data, endpoints) {
+                    self.try_later(name, incarnation, true);
+                }
+            }
+            ErrorCode::OFFSET_OUT_OF_RANGE => self.out_of_range(name, incarnation, position),
+            ErrorCode::UNKNOWN_LEADER_EPOCH | ErrorCode::UNKNOWN_SERVER_ERROR | ErrorCode::OFFSET_NOT_AVAILABLE => {
+                self.try_later(name, incarnation, data.error_code == ErrorCode::OFFSET_NOT_AVAILABLE);
+            }
+            ErrorCode::CORRUPT_MESSAGE => {
+                let error = format!("{name} at offset {}: the broker says its data is corrupt", position.offset);
+                self.stuck(name, incarnation, Error::Malformed(error.into()));
+            }
+            code if code.is_retriable() => self.try_later(name, incarnation, true),
+            code => {
+                // It is reported, and tried again: rights may be granted meanwhile.
+                let error = Error::broker(code, format!("fetching {name} at offset {}", position.offset), None);
+                self.tell(Tell::Failed { error, fatal: false });
+                self.try_later(name, incarnation, false);
+            }
+        }
+    }
+
+    fn try_later(&mut self, name: &TopicPartition, incarnation: Incarnation, refresh: bool) {
+        let Some(partition) = self.partition_as(name, incarnation) else { return };
+        partition.preferred = None;
+        self.partition_failed(name);
+        if refresh {
+            self.cluster.refresh_metadata(self.now);
+        }
+    }
+
+    fn stuck(&mut self, name: &TopicPartition, incarnation: Incarnation, error: Error) {
+        let Some(partition) = self.partition_as(name, incarnation) else { return };
+        partition.phase = Phase::Stuck;
+        self.deliver(name, incarnation, Delivery::Failed(error));
+    }
+
+    /// The answer names the new leader: it is asked at once, without waiting for metadata.
+    fn take_leader(
+        &mut self,
+        name: &TopicPartition,
+        incarnation: Incarnation,
+        data: &PartitionData,
+        endpoints: &BTreeMap<i32, NodeEndpoint>,
+    ) -> bool {
+        let leader = &data.current_leader;
+        if leader.leader_id < 0 {
+            return false;
+        }
+        let endpoint = endpoints.get(&leader.leader_id);
+        let endpoint = endpoint.and_then(|e| Some((e.host.clone(), u16::try_from(e.port).ok()?)));
+        if endpoint.is_none() && !self.cluster.metadata().brokers().contains_key(&leader.leader_id) {
+            return false;
+        }
+        if !self.cluster.update_leader(name, leader.leader_id, leader.leader_epoch, endpoint) {
+            return false;
+        }
+        if let Some(partition) = self.partition_as(name, incarnation) {
+            partition.preferred = None;
+        }
+        true
+    }
+
+    fn out_of_range(&mut self, name: &TopicPartition, incarnation: Incarnation, position: Position) {
+        let Some(partition) = self.partition_as(name, incarnation) else { return };
+        if partition.preferred.take().is_some() {
+            // A follower may be behind: only the leader's word counts.
+            return;
+        }
+        self.reset(name, incarnation, Error::OffsetOutOfRange { partition: name.clone(), offset: position.offset });
+    }
+}

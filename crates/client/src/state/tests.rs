@@ -1,0 +1,1 @@
+//! Scripts for the machine in virtual time.

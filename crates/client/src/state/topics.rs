@@ -1,0 +1,85 @@
+//! Which topics the consumer needs to know of, and what it means when they change.
+//!
+//! Decides what a pattern stands for, and notices a topic that was deleted and created again: its partitions start
+//! afresh, no position is taken over.
+
+use super::{ConsumerState, Tell, Wanted};
+use crate::cluster::TopicsOfInterest;
+use std::{collections::BTreeSet, sync::Arc};
+
+impl ConsumerState {
+    /// Tells the cluster which topics matter, when that changed.
+    pub(super) fn update_interest(&mut self) {
+        let interest = self.topics_of_interest();
+        if interest != self.interest {
+            self.interest = interest.clone();
+            self.cluster.set_topics(self.now, interest);
+        }
+    }
+
+    fn topics_of_interest(&self) -> TopicsOfInterest {
+        let mut names = BTreeSet::new();
+        if let Some(group) = &self.group {
+            match &group.wanted {
+                Some(Wanted::Pattern(_)) => return TopicsOfInterest::All,
+                Some(Wanted::Names(topics)) => names.extend(topics.iter().cloned()),
+                None => {}
+            }
+            names.extend(group.needed.iter().cloned());
+        }
+        names.extend(self.fetches.partitions.keys().map(|name| name.topic.clone()));
+        names.extend(self.lookups.topics());
+        TopicsOfInterest::Names(names)
+    }
+
+    pub(super) fn metadata_changed(&mut self) {
+        self.restart_recreated();
+        self.resolve_pattern();
+        self.answer_partitions();
+        let topics = self.cluster.metadata().to_topics();
+        if let Some(group) = &mut self.group {
+            group.member.handle_topics(self.now, &topics);
+        }
+        self.fetches.stale = true;
+    }
+
+    /// Subscribes to what the pattern stands for, when that changed.
+    pub(super) fn resolve_pattern(&mut self) {
+        let Some(group) = &mut self.group else { return };
+        let Some(Wanted::Pattern(pattern)) = &group.wanted else { return };
+        let metadata = self.cluster.metadata();
+        if metadata.brokers().is_empty() || self.interest != TopicsOfInterest::All {
+            return;
+        }
+        let visible = metadata.topics().values().filter(|topic| topic.error.is_ok());
+        let wanted = visible.filter(|topic| !(topic.is_internal && self.settings.exclude_internal_topics));
+        let matching: BTreeSet<Arc<str>> =
+            wanted.filter(|topic| pattern.is_match(&topic.name)).map(|topic| topic.name.clone()).collect();
+        if &matching == group.member.subscription() {
+            return;
+        }
+        group.member.subscribe(self.now, matching.clone());
+        self.tell(Tell::Matched(matching));
+    }
+
+    fn restart_recreated(&mut self) {
+        let metadata = self.cluster.metadata();
+        let mut recreated = Vec::new();
+        for (name, partition) in &mut self.fetches.partitions {
+            let Some(topic) = metadata.topic(&name.topic).filter(|topic| !topic.id.is_zero()) else { continue };
+            if partition.topic_id.is_zero() {
+                partition.topic_id = topic.id;
+            } else if partition.topic_id != topic.id {
+                partition.topic_id = topic.id;
+                recreated.push(name.clone());
+            }
+        }
+        for name in recreated {
+            let (incarnation, phase) = (self.next_incarnation(), self.first_phase());
+            if let Some(partition) = self.fetches.partitions.get_mut(&name) {
+                partition.restart(incarnation, phase);
+                self.tell(Tell::Restarted { partition: name, incarnation });
+            }
+        }
+    }
+}
