@@ -2,12 +2,16 @@
 
 pub mod cluster;
 pub mod config;
+#[cfg(feature = "net")]
+mod consumer;
 #[cfg_attr(not(feature = "net"), allow(dead_code))]
 mod desk;
 mod error;
 mod fetch;
 mod history;
 mod lease;
+#[cfg(feature = "net")]
+mod listener;
 pub mod machine;
 #[cfg(feature = "net")]
 pub mod net;
@@ -15,8 +19,12 @@ mod offsets;
 mod records;
 pub mod state;
 
+#[cfg(feature = "net")]
+pub use consumer::{CommitFuture, Consumer, GroupMetadata, Offsets, Topics, Waker};
 pub use error::Error;
 pub use history::{Happening, History};
+#[cfg(feature = "net")]
+pub use listener::{Assigned, ListenerResult, Lost, RebalanceListener, Revoked};
 pub use offsets::{OffsetAndMetadata, OffsetAndTimestamp};
 pub use records::{Header, Headers, Iter as RecordsIter, OwnedRecord, PartitionRecords, Record, Records};
 pub use tontine_group::TopicPartition;

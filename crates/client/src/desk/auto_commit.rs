@@ -89,6 +89,12 @@ impl Desk {
         self.asks.push(Ask::Commit { call, offsets, retry: false, timeout });
     }
 
+    /// Whether `close` commits what polls returned.
+    pub(crate) fn commits_at_close(&self) -> bool {
+        let has_part = self.interest.is_manual() || self.membership.is_some();
+        self.auto_commit.is_on() && has_part && !self.consumed().is_empty()
+    }
+
     fn may_commit(&self) -> bool {
         self.interest.is_manual() || (self.membership.is_some() && self.rebalance.is_idle())
     }

@@ -65,6 +65,16 @@ impl Desk {
         call
     }
 
+    /// A commit that nobody waited for and that has ended.
+    pub(crate) fn next_ended_commit(&mut self) -> Option<(CallId, Result<(), Error>)> {
+        self.calls.next_ended()
+    }
+
+    /// Tells the actor something that has no answer.
+    pub(crate) fn tell(&mut self, ask: Ask) {
+        self.asks.push(ask);
+    }
+
     /// Whether commits that nobody waits for are under way, or have ended without the application knowing.
     pub(crate) fn has_commits_under_way(&self) -> bool {
         !self.calls.listened.is_empty() || !self.calls.ended.is_empty()

@@ -49,6 +49,11 @@ impl Held {
         }
     }
 
+    /// One that the application assigned itself: no callback comes first.
+    pub(crate) fn by_hand(incarnation: Incarnation) -> Self {
+        Self { announced: true, frozen: false, ..Self::new(incarnation) }
+    }
+
     /// Whether anything may be handed out now.
     pub(crate) fn is_open(&self) -> bool {
         self.announced && !self.frozen && !self.paused && self.wanted

@@ -118,7 +118,7 @@ impl Desk {
             let count = &mut self.manual_count;
             self.held.entry(name).or_insert_with(|| {
                 *count += 1;
-                Held { announced: true, frozen: false, ..Held::new(Incarnation::by_hand(*count)) }
+                Held::by_hand(Incarnation::by_hand(*count))
             });
         }
         let all = self.held.iter().map(|(name, held)| (name.clone(), held.incarnation)).collect();

@@ -35,7 +35,7 @@ use std::{
     collections::{BTreeMap, VecDeque},
     time::Duration,
 };
-use tontine_group::{Instant, Membership, TopicPartition, time::soonest};
+use tontine_group::{Instant, TopicPartition, ids::Membership, time::soonest};
 
 /// What the desk needs to know of the configuration.
 #[derive(Clone, Debug)]

@@ -203,6 +203,11 @@ impl Desk {
         self.rebalance.leaving = leaving;
     }
 
+    /// Whether the group is being left.
+    pub(crate) fn is_leaving(&self) -> bool {
+        self.rebalance.leaving
+    }
+
     /// Everything is over: whatever is still held is let go without a callback.
     pub(crate) fn drop_assignment(&mut self) {
         self.rebalance = Rebalance::default();

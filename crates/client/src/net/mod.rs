@@ -6,9 +6,11 @@
 mod clock;
 mod connection;
 mod driver;
+mod wall_clock;
 
 pub use clock::Clock;
 pub use driver::{Handle, spawn};
+pub(crate) use wall_clock::unix_ms;
 pub use tokio::sync::{mpsc, oneshot};
 
 /// What the driver needs to know about sockets.

@@ -10,7 +10,7 @@ use crate::{
 };
 use regex::Regex;
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
-use tontine_group::{Membership, TopicPartition, member::Due};
+use tontine_group::{TopicPartition, ids::Membership, member::Due};
 
 /// Names a call until its answer has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

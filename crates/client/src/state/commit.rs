@@ -13,7 +13,7 @@ use crate::{
     offsets::OffsetAndMetadata,
 };
 use std::{collections::VecDeque, time::Duration};
-use tontine_group::{Instant, Membership, TopicPartition};
+use tontine_group::{Instant, TopicPartition, ids::Membership};
 use tontine_wire::{
     ErrorCode,
     api::{

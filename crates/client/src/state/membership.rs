@@ -11,7 +11,8 @@ use crate::{
 };
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 use tontine_group::{
-    Instant, Membership,
+    Instant,
+    ids::Membership,
     member::{self, Callback, CommitRefusal, Due, Member, MemberConfig, MemberError, MembershipOperation, Output},
 };
 use tontine_wire::api::{ApiKey, Response};

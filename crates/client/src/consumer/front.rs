@@ -1,0 +1,193 @@
+//! What the consumer and the contexts of its callbacks stand on: the desk, the line to the actor, and waiting.
+//!
+//! Everything that waits here can be dropped at any point: answers and events stay where they are, and nothing has
+//! moved.
+
+use crate::{
+    Error,
+    desk::{Desk, Turn},
+    net::{Handle, mpsc, oneshot},
+    state::{Answer, Ask, CallId, Command, Event, Tell},
+};
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+use tokio::{sync::Notify, time};
+use tontine_group::{Instant, time::soonest};
+
+/// What runs when a commit that nobody waited for has ended.
+pub(super) type OnCommit = Box<dyn FnOnce(Result<(), Error>) + Send>;
+
+/// Futures of commits, completed by the actor's thread: they end also when nobody polls the consumer.
+#[derive(Clone, Debug, Default)]
+pub(super) struct CommitFutures(Arc<Mutex<BTreeMap<CallId, oneshot::Sender<Result<(), Error>>>>>);
+
+impl CommitFutures {
+    /// An event passes by; the end of a commit completes its future.
+    pub(super) fn see(&self, Event(tell): &Event) {
+        let Tell::Answer { call, answer } = tell else { return };
+        let Ok(mut waiting) = self.0.lock() else { return };
+        if let Some(future) = waiting.remove(call) {
+            // Nobody listening is fine.
+            let _ = future.send(answer.clone().map(|_| ()));
+        }
+    }
+
+    fn add(&self, call: CallId) -> oneshot::Receiver<Result<(), Error>> {
+        let (sender, receiver) = oneshot::channel();
+        if let Ok(mut waiting) = self.0.lock() {
+            waiting.insert(call, sender);
+        }
+        receiver
+    }
+}
+
+/// A pending `wakeup`.
+#[derive(Debug, Default)]
+pub(super) struct Wakeup {
+    pending: AtomicBool,
+    notify: Notify,
+}
+
+impl Wakeup {
+    pub(super) fn wake(&self) {
+        self.pending.store(true, Ordering::SeqCst);
+        self.notify.notify_one();
+    }
+
+    fn take(&self) -> Result<(), Error> {
+        if self.pending.swap(false, Ordering::SeqCst) { Err(Error::Woken) } else { Ok(()) }
+    }
+}
+
+/// See the module.
+pub(crate) struct Front {
+    pub(crate) desk: Desk,
+    pub(super) actor: Handle<Command>,
+    pub(super) events: mpsc::UnboundedReceiver<Event>,
+    pub(super) futures: CommitFutures,
+    pub(super) wakeup: Arc<Wakeup>,
+    pub(super) on_commit: BTreeMap<CallId, OnCommit>,
+    pub(super) origin: time::Instant,
+    pub(super) default_timeout: Duration,
+    pub(super) group_id: Option<Arc<str>>,
+}
+
+impl Front {
+    /// The time as the desk counts it.
+    pub(crate) fn now(&self) -> Instant {
+        Instant::from_origin(self.origin.elapsed())
+    }
+
+    /// Hands over what the desk has to say, and takes what the actor has said.
+    pub(crate) fn exchange(&mut self) {
+        self.flush();
+        while let Ok(event) = self.events.try_recv() {
+            self.take(event);
+        }
+    }
+
+    pub(crate) fn flush(&mut self) {
+        for ask in self.desk.asks() {
+            // An actor that has ended says so through the events.
+            let _ = self.actor.send(Command(ask));
+        }
+    }
+
+    fn take(&mut self, Event(tell): Event) {
+        if let Tell::Happened(happening) = &tell {
+            tracing::debug!(group = self.group_id.as_deref().unwrap_or_default(), "{happening}");
+        }
+        let now = self.now();
+        self.desk.handle(now, tell);
+        self.flush();
+    }
+
+    /// Waits until the actor says something, or until this time.
+    pub(super) async fn wait(&mut self, until: Option<Instant>) -> Result<(), Error> {
+        let event = {
+            let far = Duration::from_secs(3600);
+            let at = until.map_or_else(|| self.now() + far, |at| at);
+            let left = at.saturating_since(self.now()).min(far);
+            tokio::select! {
+                biased;
+                event = self.events.recv() => Some(event),
+                () = self.wakeup.notify.notified() => None,
+                () = time::sleep(left) => None,
+            }
+        };
+        match event {
+            None => Ok(()),
+            Some(Some(event)) => {
+                self.take(event);
+                Ok(())
+            }
+            Some(None) => {
+                self.desk.set_closed();
+                Err(Error::Closed("the consumer"))
+            }
+        }
+    }
+
+    /// Refuses to go on when somebody called `wakeup`.
+    pub(super) fn check_woken(&self) -> Result<(), Error> {
+        self.wakeup.take()
+    }
+
+    /// Asks the actor and waits for its answer. The actor keeps the time.
+    pub(crate) async fn call(&mut self, ask: impl FnOnce(CallId) -> Ask) -> Result<Answer, Error> {
+        self.desk.check_open()?;
+        let call = self.desk.call(ask);
+        self.answer_to(call, None).await
+    }
+
+    pub(super) async fn answer_to(&mut self, call: CallId, until: Option<Instant>) -> Result<Answer, Error> {
+        loop {
+            self.exchange();
+            if let Some(answer) = self.desk.take_answer(call) {
+                return answer;
+            }
+            self.check_woken()?;
+            if until.is_some_and(|until| until <= self.now()) {
+                let what = "the call".to_owned();
+                return Err(Error::Timeout { what, after: Duration::ZERO, why: None });
+            }
+            self.wait(until).await?;
+        }
+    }
+
+    /// Runs what waits for the end of a commit.
+    pub(super) fn commit_ended(&mut self, call: CallId, result: Result<(), Error>) {
+        if let Some(callback) = self.on_commit.remove(&call) {
+            callback(result);
+        }
+    }
+
+    /// Runs what waits for commits that have ended by now.
+    pub(super) fn run_commit_callbacks(&mut self) {
+        while let Some((call, result)) = self.desk.next_ended_commit() {
+            self.commit_ended(call, result);
+        }
+    }
+
+    pub(super) fn future_of(&self, call: CallId) -> oneshot::Receiver<Result<(), Error>> {
+        self.futures.add(call)
+    }
+
+    /// The earlier of a deadline and what the desk wants.
+    pub(super) fn earlier(deadline: Instant, at: Option<Instant>) -> Option<Instant> {
+        soonest(Some(deadline), at)
+    }
+
+    pub(super) fn turn(&mut self) -> Turn {
+        let now = self.now();
+        let turn = self.desk.next(now);
+        self.flush();
+        turn
+    }
+}
