@@ -41,7 +41,12 @@ pub enum Happening {
 }
 
 impl Happening {
-    pub(crate) fn step(kind: StepKind, partitions: Vec<TopicPartition>, generation: Option<i32>, cause: Option<Cause>) -> Self {
+    pub(crate) fn step(
+        kind: StepKind,
+        partitions: Vec<TopicPartition>,
+        generation: Option<i32>,
+        cause: Option<Cause>,
+    ) -> Self {
         match kind {
             StepKind::Assigned => Self::Assigned { partitions, generation },
             StepKind::Revoked => Self::Revoked { partitions, generation, cause },
@@ -55,7 +60,9 @@ impl fmt::Display for Happening {
         match self {
             Self::Transition(t) => write!(f, "{} -> {}{}", t.from, t.to, because(t.cause.as_ref())),
             Self::Assigned { partitions, .. } => write!(f, "assigned {partitions:?}"),
-            Self::Revoked { partitions, cause, .. } => write!(f, "revoked {partitions:?}{}", because(cause.as_ref())),
+            Self::Revoked { partitions, cause, .. } => {
+                write!(f, "revoked {partitions:?}{}", because(cause.as_ref()))
+            }
             Self::Lost { partitions, cause } => write!(f, "lost {partitions:?}{}", because(cause.as_ref())),
         }
     }

@@ -41,7 +41,10 @@ pub type ListenerResult = Result<(), Box<dyn std::error::Error + Send + Sync>>;
 /// ```
 pub trait RebalanceListener: Send {
     /// These partitions are assigned, in addition to those that already are. Records of them come after this returns.
-    fn on_partitions_assigned(&mut self, cx: &mut Assigned<'_>) -> impl Future<Output = ListenerResult> + Send {
+    fn on_partitions_assigned(
+        &mut self,
+        cx: &mut Assigned<'_>,
+    ) -> impl Future<Output = ListenerResult> + Send {
         let _ = cx;
         async { Ok(()) }
     }
@@ -117,7 +120,9 @@ macro_rules! every_context {
 
         impl std::fmt::Debug for $name<'_> {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.debug_struct(stringify!($name)).field("partitions", &self.partitions).finish_non_exhaustive()
+                f.debug_struct(stringify!($name))
+                    .field("partitions", &self.partitions)
+                    .finish_non_exhaustive()
             }
         }
     };
@@ -165,7 +170,11 @@ impl<'a> Assigned<'a> {
     }
 
     /// Starts reading an assigned partition here.
-    pub fn seek(&mut self, partition: &TopicPartition, to: impl Into<OffsetAndMetadata>) -> Result<(), Error> {
+    pub fn seek(
+        &mut self,
+        partition: &TopicPartition,
+        to: impl Into<OffsetAndMetadata>,
+    ) -> Result<(), Error> {
         self.front.seek(partition, &to.into())
     }
 
@@ -218,7 +227,9 @@ impl<'a> Assigned<'a> {
         times: impl IntoIterator<Item = (TopicPartition, i64)>,
     ) -> Result<BTreeMap<TopicPartition, Option<OffsetAndTimestamp>>, Error> {
         let timeout = self.front.default_timeout();
-        self.front.lookup(times.into_iter().map(|(name, ms)| (name, Spot::Timestamp(ms))).collect(), timeout).await
+        self.front
+            .lookup(times.into_iter().map(|(name, ms)| (name, Spot::Timestamp(ms))).collect(), timeout)
+            .await
     }
 }
 

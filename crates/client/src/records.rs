@@ -98,7 +98,9 @@ impl<'a> PartitionRecords<'a> {
     /// The records in their order.
     pub fn iter(&self) -> impl Iterator<Item = Record<'a>> + use<'a> {
         let runs: Vec<&'a Run> = self.runs.clone();
-        runs.into_iter().flat_map(|run| run.records.iter().map(move |record| Record { partition: &run.partition, record }))
+        runs.into_iter().flat_map(|run| {
+            run.records.iter().map(move |record| Record { partition: &run.partition, record })
+        })
     }
 
     /// The offset to commit when these have been handled.

@@ -87,7 +87,8 @@ impl Front {
         spot: Spot,
         timeout: Duration,
     ) -> Result<BTreeMap<TopicPartition, i64>, Error> {
-        let found = self.lookup(partitions.iter().map(|name| (name.clone(), spot)).collect(), timeout).await?;
+        let found =
+            self.lookup(partitions.iter().map(|name| (name.clone(), spot)).collect(), timeout).await?;
         Ok(found.into_iter().filter_map(|(name, at)| Some((name, at?.offset))).collect())
     }
 
@@ -108,8 +109,11 @@ impl Front {
     /// Seeks in these partitions, or in all assigned ones when there are none.
     pub(crate) fn seek_all(&mut self, partitions: &[TopicPartition], spot: Spot) -> Result<(), Error> {
         self.desk.check_open()?;
-        let all: Vec<_> =
-            if partitions.is_empty() { self.desk.assignment().into_iter().collect() } else { partitions.to_vec() };
+        let all: Vec<_> = if partitions.is_empty() {
+            self.desk.assignment().into_iter().collect()
+        } else {
+            partitions.to_vec()
+        };
         let assigned = self.desk.assignment();
         if let Some(name) = all.iter().find(|name| !assigned.contains(*name)) {
             return self.desk.seek_to_spot(name, spot);
@@ -129,6 +133,8 @@ impl Front {
 pub(super) fn check_offsets(offsets: &[(TopicPartition, OffsetAndMetadata)]) -> Result<(), Error> {
     match offsets.iter().find(|(_, at)| at.offset < 0) {
         None => Ok(()),
-        Some((name, at)) => Err(Error::misuse(format!("cannot commit the negative offset {} for {name}", at.offset))),
+        Some((name, at)) => {
+            Err(Error::misuse(format!("cannot commit the negative offset {} for {name}", at.offset)))
+        }
     }
 }

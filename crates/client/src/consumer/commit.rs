@@ -1,11 +1,11 @@
 //! Commits: waited for, or not.
 
-use super::{
-    Consumer,
-    calls::check_offsets,
-    front::OnCommit,
+use super::{Consumer, calls::check_offsets, front::OnCommit};
+use crate::{
+    Error, OffsetAndMetadata,
+    net::oneshot,
+    state::{Ask, CallId},
 };
-use crate::{Error, OffsetAndMetadata, net::oneshot, state::{Ask, CallId}};
 use std::{
     collections::BTreeMap,
     future::Future,

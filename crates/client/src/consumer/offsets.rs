@@ -16,12 +16,20 @@ impl Consumer {
     }
 
     /// [`Consumer::position`] with a timeout of its own.
-    pub async fn position_with(&mut self, partition: &TopicPartition, timeout: Duration) -> Result<i64, Error> {
+    pub async fn position_with(
+        &mut self,
+        partition: &TopicPartition,
+        timeout: Duration,
+    ) -> Result<i64, Error> {
         self.front.position(partition, timeout).await
     }
 
     /// Goes on reading an assigned partition here.
-    pub fn seek(&mut self, partition: &TopicPartition, to: impl Into<OffsetAndMetadata>) -> Result<(), Error> {
+    pub fn seek(
+        &mut self,
+        partition: &TopicPartition,
+        to: impl Into<OffsetAndMetadata>,
+    ) -> Result<(), Error> {
         self.front.seek(partition, &to.into())
     }
 
@@ -92,7 +100,9 @@ impl Consumer {
             return Err(Error::misuse(format!("cannot look up the negative timestamp {ms} in {name}")));
         }
         let timeout = self.front.default_timeout;
-        self.front.lookup(times.into_iter().map(|(name, ms)| (name, Spot::Timestamp(ms))).collect(), timeout).await
+        self.front
+            .lookup(times.into_iter().map(|(name, ms)| (name, Spot::Timestamp(ms))).collect(), timeout)
+            .await
     }
 
     /// The numbers of a topic's partitions. Waits until the topic is known.

@@ -80,7 +80,12 @@ impl Consumer {
     }
 
     /// Leaves the group and lets go of everything; callbacks run on the way. The first error of a callback is returned.
-    pub(super) async fn leave(&mut self, reason: &str, forever: bool, timeout: Duration) -> Result<(), Error> {
+    pub(super) async fn leave(
+        &mut self,
+        reason: &str,
+        forever: bool,
+        timeout: Duration,
+    ) -> Result<(), Error> {
         let mut first_error = Ok(());
         if self.front.desk.is_in_group() || self.front.desk.is_leaving() {
             self.front.desk.set_leaving(true);
@@ -110,7 +115,10 @@ impl Consumer {
 
     /// Reads exactly these partitions, without sharing them with anybody; replaces what was assigned. Those that were
     /// assigned before go on where they are.
-    pub fn assign(&mut self, partitions: impl IntoIterator<Item = impl Into<TopicPartition>>) -> Result<(), Error> {
+    pub fn assign(
+        &mut self,
+        partitions: impl IntoIterator<Item = impl Into<TopicPartition>>,
+    ) -> Result<(), Error> {
         let now = self.front.now();
         let result = self.front.desk.assign(now, partitions.into_iter().map(Into::into).collect());
         self.front.flush();

@@ -104,10 +104,14 @@ impl Desk {
     pub(crate) fn assign(&mut self, now: Instant, partitions: BTreeSet<TopicPartition>) -> Result<(), Error> {
         self.check_open()?;
         if self.interest.is_group() {
-            return Err(Error::misuse("topics are subscribed: call unsubscribe before assigning partitions by hand"));
+            return Err(Error::misuse(
+                "topics are subscribed: call unsubscribe before assigning partitions by hand",
+            ));
         }
         if partitions.iter().any(|p| p.topic.trim().is_empty() || p.partition < 0) {
-            return Err(Error::misuse("a partition has no topic or a negative number: name partitions that can exist"));
+            return Err(Error::misuse(
+                "a partition has no topic or a negative number: name partitions that can exist",
+            ));
         }
         if self.auto_commit.is_on() && !self.held.is_empty() {
             self.commit_on_time(now);
@@ -138,7 +142,9 @@ impl Desk {
     fn check_may_subscribe(&self) -> Result<(), Error> {
         self.check_group()?;
         if self.interest.is_manual() {
-            return Err(Error::misuse("partitions were assigned by hand: call unsubscribe before subscribing to topics"));
+            return Err(Error::misuse(
+                "partitions were assigned by hand: call unsubscribe before subscribing to topics",
+            ));
         }
         Ok(())
     }
@@ -160,5 +166,7 @@ impl Desk {
 
 /// The error of a call about a partition that is not assigned.
 pub(super) fn not_assigned(name: &TopicPartition) -> Error {
-    Error::misuse(format!("{name} is not assigned to this consumer: only assigned partitions can be used here"))
+    Error::misuse(format!(
+        "{name} is not assigned to this consumer: only assigned partitions can be used here"
+    ))
 }

@@ -130,7 +130,9 @@ impl Desk {
     pub(crate) fn begin_poll(&mut self, now: Instant) -> Result<(), Error> {
         self.check_open()?;
         if matches!(self.interest, Interest::Nothing) {
-            return Err(Error::misuse("the consumer reads nothing: subscribe to topics or assign partitions before polling"));
+            return Err(Error::misuse(
+                "the consumer reads nothing: subscribe to topics or assign partitions before polling",
+            ));
         }
         self.tell_poll(now);
         Ok(())
@@ -231,7 +233,12 @@ impl Desk {
     }
 
     /// A partition that was interrupted by `max.poll.records` goes on first the next time; others queue at the end.
-    fn stand_in_line(line: &mut VecDeque<TopicPartition>, name: &TopicPartition, held: &mut Held, first: bool) {
+    fn stand_in_line(
+        line: &mut VecDeque<TopicPartition>,
+        name: &TopicPartition,
+        held: &mut Held,
+        first: bool,
+    ) {
         if held.in_line || !held.has_more() {
             return;
         }
@@ -257,7 +264,9 @@ impl Desk {
         match tell {
             Tell::Due(due) => self.set_due(due),
             Tell::Step(step) => self.begin_step(step),
-            Tell::Delivery { partition, incarnation, delivery } => self.deliver(&partition, incarnation, delivery),
+            Tell::Delivery { partition, incarnation, delivery } => {
+                self.deliver(&partition, incarnation, delivery)
+            }
             Tell::LogEnd { partition, incarnation, end } => {
                 if let Some(held) = self.held_as(&partition, incarnation) {
                     held.end = Some(end);
@@ -293,7 +302,9 @@ impl Desk {
     }
 
     fn deliver(&mut self, partition: &TopicPartition, incarnation: Incarnation, delivery: Delivery) {
-        let Some(held) = self.held.get_mut(partition).filter(|held| held.incarnation == incarnation) else { return };
+        let Some(held) = self.held.get_mut(partition).filter(|held| held.incarnation == incarnation) else {
+            return;
+        };
         held.deliver(delivery);
         if held.is_open() {
             Self::stand_in_line(&mut self.line, partition, held, false);
@@ -305,7 +316,8 @@ impl Desk {
         let held = self.held.iter().filter(|(_, held)| held.announced);
         held.filter_map(|(name, held)| {
             let position = held.position?;
-            let offset = OffsetAndMetadata { leader_epoch: position.epoch, ..OffsetAndMetadata::new(position.offset) };
+            let offset =
+                OffsetAndMetadata { leader_epoch: position.epoch, ..OffsetAndMetadata::new(position.offset) };
             Some((name.clone(), offset))
         })
         .collect()

@@ -91,7 +91,10 @@ impl Reader {
         let mut rest = self.rest.clone();
         let Some(batch) = RecordBatch::parse_with(&mut rest, self.checksum)? else {
             if self.fresh && !rest.is_empty() {
-                return Err(BatchError::BadHeader { offset: position.offset, what: "it is cut off in the middle" });
+                return Err(BatchError::BadHeader {
+                    offset: position.offset,
+                    what: "it is cut off in the middle",
+                });
             }
             self.done = true;
             return Ok(());

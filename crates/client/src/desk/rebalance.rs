@@ -193,11 +193,6 @@ impl Desk {
         self.asks.push(Ask::StepDone { step: step.id, failed });
     }
 
-    /// Whether a callback about lost partitions runs: then nothing may be committed.
-    pub(crate) fn is_losing(&self) -> bool {
-        matches!(&self.rebalance.stage, Stage::Calling(step) if step.kind == StepKind::Lost)
-    }
-
     /// The group is being left: what is given up from now on is not committed.
     pub(crate) fn set_leaving(&mut self, leaving: bool) {
         self.rebalance.leaving = leaving;

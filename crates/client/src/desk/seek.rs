@@ -31,7 +31,12 @@ impl Desk {
         self.seek_to(name, None, SeekTarget::Spot(spot))
     }
 
-    fn seek_to(&mut self, name: &TopicPartition, position: Option<Position>, target: SeekTarget) -> Result<(), Error> {
+    fn seek_to(
+        &mut self,
+        name: &TopicPartition,
+        position: Option<Position>,
+        target: SeekTarget,
+    ) -> Result<(), Error> {
         self.check_open()?;
         let held = self.held.get_mut(name).filter(|held| held.announced).ok_or_else(|| not_assigned(name))?;
         let incarnation = held.incarnation.after_seek();
@@ -57,13 +62,19 @@ impl Desk {
 
     /// The partitions that are paused.
     pub(crate) fn paused(&self) -> BTreeSet<TopicPartition> {
-        self.held.iter().filter(|(_, held)| held.announced && held.paused).map(|(name, _)| name.clone()).collect()
+        self.held
+            .iter()
+            .filter(|(_, held)| held.announced && held.paused)
+            .map(|(name, _)| name.clone())
+            .collect()
     }
 
     /// How many records there are behind the position, as far as the last fetch knows.
     pub(crate) fn lag(&self, name: &TopicPartition) -> Result<Option<i64>, Error> {
         let held = self.assigned(name)?;
-        let end = held.end.map(|end| if self.settings.rules.committed_only { end.last_stable } else { end.high_watermark });
+        let end = held
+            .end
+            .map(|end| if self.settings.rules.committed_only { end.last_stable } else { end.high_watermark });
         Ok(end.zip(held.position).map(|(end, position)| (end - position.offset).max(0)))
     }
 }

@@ -29,7 +29,8 @@ pub(crate) fn next_offset(records: &Bytes) -> Option<i64> {
 
 /// The size of the batch at the front, and the offset behind it.
 fn split_batch(bytes: &[u8]) -> Option<(usize, i64)> {
-    let field = |at: usize| bytes.get(at..at + 4).and_then(|b| b.first_chunk::<4>()).map(|b| i32::from_be_bytes(*b));
+    let field =
+        |at: usize| bytes.get(at..at + 4).and_then(|b| b.first_chunk::<4>()).map(|b| i32::from_be_bytes(*b));
     let base = i64::from_be_bytes(*bytes.first_chunk::<8>()?);
     let size = usize::try_from(field(8)?).ok()?.checked_add(12)?;
     if size < 61 || bytes.len() < size || bytes.get(16) != Some(&2) {

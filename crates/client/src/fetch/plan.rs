@@ -95,7 +95,8 @@ impl Fetches {
             }
             let known = metadata.partition(name);
             let leader = known.and_then(|p| p.leader).filter(|id| metadata.brokers().contains_key(id));
-            let preferred = partition.preferred.map(|(node, _)| node).filter(|id| metadata.brokers().contains_key(id));
+            let preferred =
+                partition.preferred.map(|(node, _)| node).filter(|id| metadata.brokers().contains_key(id));
             let Some(node) = preferred.or(leader) else {
                 plan.leaderless.push(name.clone());
                 continue;

@@ -73,7 +73,12 @@ impl Session {
     /// The request that ends the session, when there is one.
     pub(crate) fn end(&mut self) -> Option<FetchRequest> {
         let id = std::mem::take(self).id;
-        (id != 0).then(|| FetchRequest { replica_id: -1, session_id: id, session_epoch: -1, ..FetchRequest::default() })
+        (id != 0).then(|| FetchRequest {
+            replica_id: -1,
+            session_id: id,
+            session_epoch: -1,
+            ..FetchRequest::default()
+        })
     }
 }
 

@@ -18,7 +18,7 @@ pub struct CallId(pub(crate) u64);
 
 /// Names a callback that the actor waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct StepId(pub(crate) u64);
+pub(crate) struct StepId(pub(crate) u64);
 
 /// Which topics a member wants.
 #[derive(Clone, Debug)]

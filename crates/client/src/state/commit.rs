@@ -134,7 +134,9 @@ impl ConsumerState {
                 None => self.end_commit(Ok(Answer::Done)),
                 Some((name, code)) => self.commit_refused(membership, &name, code),
             },
-            Ok(Err(_)) => self.end_commit(Err(Error::Malformed("another answer than to a commit came".into()))),
+            Ok(Err(_)) => {
+                self.end_commit(Err(Error::Malformed("another answer than to a commit came".into())))
+            }
             Err(error @ (SendError::Disconnected { .. } | SendError::TimedOut { .. })) => {
                 self.try_commit_again(Error::from(error));
             }
@@ -151,7 +153,9 @@ impl ConsumerState {
                 }
                 self.try_commit_again(error);
             }
-            ErrorCode::COORDINATOR_LOAD_IN_PROGRESS | ErrorCode::REQUEST_TIMED_OUT => self.try_commit_again(error),
+            ErrorCode::COORDINATOR_LOAD_IN_PROGRESS | ErrorCode::REQUEST_TIMED_OUT => {
+                self.try_commit_again(error)
+            }
             ErrorCode::UNKNOWN_TOPIC_OR_PARTITION | ErrorCode::UNKNOWN_TOPIC_ID if self.is_known(name) => {
                 // The coordinator may only be a little behind; if the topic is gone, fresh metadata will say so.
                 self.cluster.refresh_metadata(self.now);
@@ -167,8 +171,7 @@ impl ConsumerState {
     }
 
     fn is_known(&self, name: &TopicPartition) -> bool {
-        self.cluster.metadata().partition(name).is_some()
-            && self.commits.attempts < 5
+        self.cluster.metadata().partition(name).is_some() && self.commits.attempts < 5
     }
 
     fn try_commit_again(&mut self, error: Error) {
@@ -235,10 +238,17 @@ fn request(
 /// The error to act upon: one that is about the whole group, or else the first.
 fn first_error(response: &OffsetCommitResponse) -> Option<(TopicPartition, ErrorCode)> {
     let all = response.topics.iter().flat_map(|topic| {
-        topic.partitions.iter().map(|p| (TopicPartition::new(topic.name.as_str(), p.partition_index), p.error_code))
+        topic
+            .partitions
+            .iter()
+            .map(|p| (TopicPartition::new(topic.name.as_str(), p.partition_index), p.error_code))
     });
     let mut errors = all.filter(|(_, code)| code.is_err());
     let first = errors.next()?;
     let about_topic = |code: ErrorCode| code == ErrorCode::UNKNOWN_TOPIC_OR_PARTITION;
-    if about_topic(first.1) { errors.find(|(_, code)| !about_topic(*code)).or(Some(first)) } else { Some(first) }
+    if about_topic(first.1) {
+        errors.find(|(_, code)| !about_topic(*code)).or(Some(first))
+    } else {
+        Some(first)
+    }
 }

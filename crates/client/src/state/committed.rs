@@ -63,9 +63,21 @@ impl Calls {
 type Found = BTreeMap<TopicPartition, Result<Option<OffsetAndMetadata>, ErrorCode>>;
 
 impl ConsumerState {
-    pub(super) fn ask_committed(&mut self, call: CallId, partitions: BTreeSet<TopicPartition>, timeout: Duration) {
+    pub(super) fn ask_committed(
+        &mut self,
+        call: CallId,
+        partitions: BTreeSet<TopicPartition>,
+        timeout: Duration,
+    ) {
         let (now, attempts) = (self.now, 0);
-        self.committed.0.push(Call { call, partitions, deadline: now + timeout, timeout, not_before: now, attempts });
+        self.committed.0.push(Call {
+            call,
+            partitions,
+            deadline: now + timeout,
+            timeout,
+            not_before: now,
+            attempts,
+        });
     }
 
     pub(super) fn send_committed(&mut self) {
@@ -85,7 +97,8 @@ impl ConsumerState {
             self.send_offset_fetch(&names, self.settings.request_timeout, Flight::Start(start));
         }
         let now = self.now;
-        let (ready, waiting) = std::mem::take(&mut self.committed.0).into_iter().partition(|c| c.not_before <= now);
+        let (ready, waiting) =
+            std::mem::take(&mut self.committed.0).into_iter().partition(|c| c.not_before <= now);
         self.committed.0 = waiting;
         let ready: Vec<Call> = ready;
         for call in ready {
@@ -99,8 +112,14 @@ impl ConsumerState {
         let Some(group) = &self.group else { return };
         let target = Target::Coordinator(group.id.clone());
         let request = request(&group.id, names);
-        let ticket =
-            self.cluster.send_at_most(self.now, target, Lane::Group, request.into(), timeout, HIGHEST_BY_NAME);
+        let ticket = self.cluster.send_at_most(
+            self.now,
+            target,
+            Lane::Group,
+            request.into(),
+            timeout,
+            HIGHEST_BY_NAME,
+        );
         self.flights.insert(ticket, super::Flight::Committed(flight));
     }
 

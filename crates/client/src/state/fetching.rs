@@ -43,12 +43,19 @@ impl ConsumerState {
 
     fn send_fetch(&mut self, node: i32, wanted: &Wanted) {
         let request = self.fetches.request(node, wanted);
-        let timeout = self.settings.request_timeout.max(self.settings.fetch.max_wait + Duration::from_secs(1));
+        let timeout =
+            self.settings.request_timeout.max(self.settings.fetch.max_wait + Duration::from_secs(1));
         // Topic ids are used only when all of them are known.
         let has_ids = wanted.values().all(|(asked, _)| !asked.topic_id.is_zero());
         let most = if has_ids { i16::MAX } else { 12 };
-        let ticket =
-            self.cluster.send_at_most(self.now, Target::Node(node), Lane::Fetch, request.into(), timeout, most);
+        let ticket = self.cluster.send_at_most(
+            self.now,
+            Target::Node(node),
+            Lane::Fetch,
+            request.into(),
+            timeout,
+            most,
+        );
         self.flights.insert(ticket, Flight::Fetch(node));
         let asked = wanted.iter().map(|(name, (asked, inc))| (name.clone(), (*inc, asked.offset))).collect();
         self.fetches.nodes.entry(node).or_default().under_way = Some(UnderWay { ticket, asked });
@@ -159,11 +166,11 @@ impl ConsumerState {
             self.tell(Tell::LogEnd { partition: name.clone(), incarnation, end });
         }
         if !records.is_empty() {
-            self.take_records(name, incarnation, Chunk {
-                start: offset,
-                records,
-                aborted: data.aborted_transactions.unwrap_or_default(),
-            });
+            self.take_records(
+                name,
+                incarnation,
+                Chunk { start: offset, records, aborted: data.aborted_transactions.unwrap_or_default() },
+            );
         }
     }
 
@@ -193,17 +200,21 @@ impl ConsumerState {
                 }
             }
             ErrorCode::OFFSET_OUT_OF_RANGE => self.out_of_range(name, incarnation, position),
-            ErrorCode::UNKNOWN_LEADER_EPOCH | ErrorCode::UNKNOWN_SERVER_ERROR | ErrorCode::OFFSET_NOT_AVAILABLE => {
+            ErrorCode::UNKNOWN_LEADER_EPOCH
+            | ErrorCode::UNKNOWN_SERVER_ERROR
+            | ErrorCode::OFFSET_NOT_AVAILABLE => {
                 self.try_later(name, incarnation, data.error_code == ErrorCode::OFFSET_NOT_AVAILABLE);
             }
             ErrorCode::CORRUPT_MESSAGE => {
-                let error = format!("{name} at offset {}: the broker says its data is corrupt", position.offset);
+                let error =
+                    format!("{name} at offset {}: the broker says its data is corrupt", position.offset);
                 self.stuck(name, incarnation, Error::Malformed(error.into()));
             }
             code if code.is_retriable() => self.try_later(name, incarnation, true),
             code => {
                 // It is reported, and tried again: rights may be granted meanwhile.
-                let error = Error::broker(code, format!("fetching {name} at offset {}", position.offset), None);
+                let error =
+                    Error::broker(code, format!("fetching {name} at offset {}", position.offset), None);
                 self.tell(Tell::Failed { error, fatal: false });
                 self.try_later(name, incarnation, false);
             }
@@ -257,6 +268,10 @@ impl ConsumerState {
             // A follower may be behind: only the leader's word counts.
             return;
         }
-        self.reset(name, incarnation, Error::OffsetOutOfRange { partition: name.clone(), offset: position.offset });
+        self.reset(
+            name,
+            incarnation,
+            Error::OffsetOutOfRange { partition: name.clone(), offset: position.offset },
+        );
     }
 }

@@ -105,7 +105,12 @@ impl ConsumerState {
     /// Answers what metadata tells by now.
     pub(super) fn answer_partitions(&mut self) {
         for (call, topic, deadline, timeout) in std::mem::take(&mut self.lookups.topics) {
-            match self.cluster.metadata().topic(&topic).filter(|t| t.error.is_ok() && !t.partitions.is_empty()) {
+            match self
+                .cluster
+                .metadata()
+                .topic(&topic)
+                .filter(|t| t.error.is_ok() && !t.partitions.is_empty())
+            {
                 Some(known) => {
                     let partitions = known.partitions.iter().map(|(number, p)| (*number, p.leader)).collect();
                     self.answer(call, Ok(Answer::Partitions(partitions)));
@@ -154,7 +159,9 @@ impl ConsumerState {
         for (id, call) in self.lookups.calls.iter_mut().filter(|(_, call)| call.not_before <= now) {
             for (name, spot) in std::mem::take(&mut call.open) {
                 // A partition may already be asked for in this round for another reason: then in the next one.
-                let node = metadata.leader(&name).filter(|n| !requests.get(n).is_some_and(|r| r.contains_key(&name)));
+                let node = metadata
+                    .leader(&name)
+                    .filter(|n| !requests.get(n).is_some_and(|r| r.contains_key(&name)));
                 match node {
                     Some(node) => {
                         call.under_way += 1;
@@ -185,7 +192,8 @@ impl ConsumerState {
             };
             match topics.last_mut().filter(|topic| *topic.name == *name.topic) {
                 Some(topic) => topic.partitions.push(partition),
-                None => topics.push(ListOffsetsTopic { name: name.topic.to_string(), partitions: vec![partition] }),
+                None => topics
+                    .push(ListOffsetsTopic { name: name.topic.to_string(), partitions: vec![partition] }),
             }
         }
         let timeout = self.settings.request_timeout;
@@ -279,7 +287,9 @@ impl ConsumerState {
         call.under_way = call.under_way.saturating_sub(1);
         match answer {
             Ok(found) => call.found.push((name.clone(), found)),
-            Err(code @ (ErrorCode::UNSUPPORTED_FOR_MESSAGE_FORMAT | ErrorCode::TOPIC_AUTHORIZATION_FAILED)) => {
+            Err(
+                code @ (ErrorCode::UNSUPPORTED_FOR_MESSAGE_FORMAT | ErrorCode::TOPIC_AUTHORIZATION_FAILED),
+            ) => {
                 let error = Error::broker(code, format!("looking up offsets of {name}"), None);
                 self.lookups.calls.remove(&id);
                 self.answer(id, Err(error));
@@ -295,7 +305,8 @@ impl ConsumerState {
 
     fn finish_lookups(&mut self) {
         let done = |call: &Call| call.open.is_empty() && call.under_way == 0;
-        let ids: Vec<CallId> = self.lookups.calls.iter().filter(|(_, call)| done(call)).map(|(id, _)| *id).collect();
+        let ids: Vec<CallId> =
+            self.lookups.calls.iter().filter(|(_, call)| done(call)).map(|(id, _)| *id).collect();
         for id in ids {
             if let Some(mut call) = self.lookups.calls.remove(&id) {
                 call.found.sort_by(|a, b| a.0.cmp(&b.0));
@@ -319,7 +330,8 @@ impl ConsumerState {
         for (call, topic, deadline, timeout) in topics {
             if deadline <= now {
                 let what = format!("looking up the partitions of {topic}");
-                let error = Error::Timeout { what, after: timeout, why: Some("no broker knows the topic".into()) };
+                let error =
+                    Error::Timeout { what, after: timeout, why: Some("no broker knows the topic".into()) };
                 self.answer(call, Err(error));
             } else {
                 self.lookups.topics.push((call, topic, deadline, timeout));

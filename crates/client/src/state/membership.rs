@@ -13,7 +13,9 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 use tontine_group::{
     Instant,
     ids::Membership,
-    member::{self, Callback, CommitRefusal, Due, Member, MemberConfig, MemberError, MembershipOperation, Output},
+    member::{
+        self, Callback, CommitRefusal, Due, Member, MemberConfig, MemberError, MembershipOperation, Output,
+    },
 };
 use tontine_wire::api::{ApiKey, Response};
 
@@ -85,7 +87,8 @@ impl ConsumerState {
 
     pub(super) fn leave(&mut self, call: CallId, reason: &str, forever: bool, timeout: Duration) {
         let now = self.now;
-        let Some(group) = self.group.as_mut().filter(|group| group.wanted.is_some() || group.is_leaving) else {
+        let Some(group) = self.group.as_mut().filter(|group| group.wanted.is_some() || group.is_leaving)
+        else {
             return self.answer(call, Ok(Answer::Done));
         };
         group.leaving.push((call, now + timeout));
@@ -145,7 +148,9 @@ impl ConsumerState {
                 self.tell(Tell::Failed { error: member_error(error), fatal });
             }
             member::Event::Left => self.left(),
-            member::Event::Transition(transition) => self.tell(Tell::Happened(Happening::Transition(transition))),
+            member::Event::Transition(transition) => {
+                self.tell(Tell::Happened(Happening::Transition(transition)))
+            }
         }
     }
 
@@ -251,7 +256,8 @@ impl ConsumerState {
         let now = self.now;
         let Some(group) = &mut self.group else { return };
         group.member.handle_timeout(now);
-        let (late, waiting) = std::mem::take(&mut group.leaving).into_iter().partition(|(_, until)| *until <= now);
+        let (late, waiting) =
+            std::mem::take(&mut group.leaving).into_iter().partition(|(_, until)| *until <= now);
         group.leaving = waiting;
         let late: Vec<(CallId, Instant)> = late;
         for (call, _) in late {
@@ -286,7 +292,10 @@ impl ConsumerState {
         let Some(group) = &self.group else {
             return Err(Error::configuration("no group.id is set: it is needed to commit"));
         };
-        if group.wanted.is_none() && group.member.subscription().is_empty() && group.member.membership().is_none() {
+        if group.wanted.is_none()
+            && group.member.subscription().is_empty()
+            && group.member.membership().is_none()
+        {
             return Ok(None);
         }
         group.member.may_commit().map(Some).map_err(refusal_error)
@@ -307,7 +316,9 @@ fn member_error(error: MemberError) -> Error {
         MemberError::InstanceFenced { .. } => Error::Fenced(error.to_string().into()),
         MemberError::Refused { api, code } => Error::broker(code, api, None),
         MemberError::Unsupported { .. } => Error::Unsupported(error.to_string().into()),
-        MemberError::Nonsense { .. } | MemberError::ForeignTopics { .. } => Error::Malformed(error.to_string().into()),
+        MemberError::Nonsense { .. } | MemberError::ForeignTopics { .. } => {
+            Error::Malformed(error.to_string().into())
+        }
     }
 }
 

@@ -22,8 +22,8 @@ mod settings;
 mod tests;
 mod topics;
 
-pub use command::{CallId, Command, Event};
 pub(crate) use command::{Answer, Ask, SeekTarget, Step, StepId, StepKind, Tell, Wanted};
+pub use command::{CallId, Command, Event};
 pub use settings::ConsumerSettings;
 
 use crate::{
@@ -136,7 +136,9 @@ impl ConsumerState {
     fn run(&mut self) -> Option<MachineOutput<Event>> {
         loop {
             match self.cluster.poll_output() {
-                ClusterOutput::Connect { conn, host, port } => return Some(MachineOutput::Connect { conn, host, port }),
+                ClusterOutput::Connect { conn, host, port } => {
+                    return Some(MachineOutput::Connect { conn, host, port });
+                }
                 ClusterOutput::Write { conn, bytes } => return Some(MachineOutput::Write { conn, bytes }),
                 ClusterOutput::Close { conn } => return Some(MachineOutput::Close { conn }),
                 ClusterOutput::Response { ticket, result } => self.responded(ticket, result),

@@ -34,7 +34,9 @@ impl ConsumerState {
         committed: Option<&OffsetAndMetadata>,
     ) {
         match committed {
-            Some(at) => self.start_at(name, incarnation, Position { offset: at.offset, epoch: at.leader_epoch }),
+            Some(at) => {
+                self.start_at(name, incarnation, Position { offset: at.offset, epoch: at.leader_epoch })
+            }
             None => self.reset(name, incarnation, Error::NoOffset(vec![name.clone()])),
         }
     }

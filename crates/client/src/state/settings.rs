@@ -74,7 +74,11 @@ fn made_up_client_id(config: &ConsumerConfig) -> String {
     name.map_or_else(|| "tontine-consumer".to_owned(), |name| format!("tontine-consumer-{name}"))
 }
 
-fn member_config(config: &ConsumerConfig, group: &str, own: &[Arc<dyn Assignor>]) -> Result<MemberConfig, Error> {
+fn member_config(
+    config: &ConsumerConfig,
+    group: &str,
+    own: &[Arc<dyn Assignor>],
+) -> Result<MemberConfig, Error> {
     let mut assignors = Vec::new();
     for name in config.assignor_names() {
         let found = own.iter().find(|a| a.name() == name).cloned().or_else(|| assignor::by_name(&name));

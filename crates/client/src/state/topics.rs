@@ -66,7 +66,9 @@ impl ConsumerState {
         let metadata = self.cluster.metadata();
         let mut recreated = Vec::new();
         for (name, partition) in &mut self.fetches.partitions {
-            let Some(topic) = metadata.topic(&name.topic).filter(|topic| !topic.id.is_zero()) else { continue };
+            let Some(topic) = metadata.topic(&name.topic).filter(|topic| !topic.id.is_zero()) else {
+                continue;
+            };
             if partition.topic_id.is_zero() {
                 partition.topic_id = topic.id;
             } else if partition.topic_id != topic.id {
