@@ -76,12 +76,14 @@ pub fn encode_response(version: i16, correlation_id: i32, response: &Response) -
 }
 
 /// Reads a request out of a frame without its length.
+///
+/// Bytes behind the request are ignored, as Kafka does: librdkafka 2.16 asks for the metadata of all topics with three
+/// bytes too many.
 pub fn decode_request(frame: Bytes) -> Result<(RequestHeader, Request), DecodeError> {
     let mut reader = Reader::new(frame);
     let start = RequestStart::get(&mut reader)?;
     let header = RequestHeader::get_rest(start, &mut reader)?;
     let request = Request::get(header.key, header.version, &mut reader)?;
-    reader.finish()?;
     Ok((header, request))
 }
 

@@ -1,0 +1,25 @@
+//! InitProducerId: a number for an idempotent producer. Transactions are not served.
+
+use crate::state::BrokerState;
+use tontine_wire::ErrorCode;
+use tontine_wire::api::init_producer_id::{InitProducerIdRequest, InitProducerIdResponse};
+
+pub(super) fn answer(state: &mut BrokerState, request: &InitProducerIdRequest) -> InitProducerIdResponse {
+    let refused = |code| InitProducerIdResponse { error_code: code, ..Default::default() };
+    if request.transactional_id.is_some() {
+        return refused(ErrorCode::UNSUPPORTED_VERSION);
+    }
+    // A producer that lost a batch for good goes on with the next epoch of its number.
+    let next_epoch =
+        request.producer_epoch.checked_add(1).filter(|epoch| *epoch > 0 && request.producer_id >= 0);
+    if let Some(producer_epoch) = next_epoch {
+        return InitProducerIdResponse {
+            producer_id: request.producer_id,
+            producer_epoch,
+            ..Default::default()
+        };
+    }
+    let producer_id = state.next_producer_id;
+    state.next_producer_id += 1;
+    InitProducerIdResponse { producer_id, ..Default::default() }
+}

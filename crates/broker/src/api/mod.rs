@@ -1,0 +1,149 @@
+//! Every API: which versions are served, and which file answers. The match over requests is exhaustive: an API that is
+//! added to the wire does not compile until it is answered here.
+
+mod admin;
+mod alter_configs;
+pub(crate) mod api_versions;
+mod authorized;
+mod create_partitions;
+mod create_topics;
+mod delete_records;
+mod delete_topics;
+mod describe_cluster;
+mod describe_configs;
+mod describe_log_dirs;
+mod describe_producers;
+mod describe_topic_partitions;
+mod elect_leaders;
+pub(crate) mod fetch;
+mod find_coordinator;
+mod group;
+mod init_producer_id;
+mod list_offsets;
+mod metadata;
+mod offset_for_leader_epoch;
+mod place;
+mod produce;
+mod refusal;
+
+pub(crate) use refusal::{refuse, refuse_unserved};
+
+use crate::state::{Answer, BrokerState, Call};
+use tontine_wire::ErrorCode;
+use tontine_wire::api::{ApiKey, Request};
+
+/// The versions of an API that are served; `None` when it is not.
+pub(crate) fn versions(key: ApiKey) -> Option<(i16, i16)> {
+    let (first, last) = (*key.versions().start(), *key.versions().end());
+    match key {
+        ApiKey::InitProducerId => Some((first, last.min(5))),
+        ApiKey::Produce
+        | ApiKey::Fetch
+        | ApiKey::ListOffsets
+        | ApiKey::Metadata
+        | ApiKey::OffsetCommit
+        | ApiKey::OffsetFetch
+        | ApiKey::FindCoordinator
+        | ApiKey::JoinGroup
+        | ApiKey::Heartbeat
+        | ApiKey::LeaveGroup
+        | ApiKey::SyncGroup
+        | ApiKey::DescribeGroups
+        | ApiKey::ListGroups
+        | ApiKey::ApiVersions
+        | ApiKey::CreateTopics
+        | ApiKey::DeleteTopics
+        | ApiKey::DeleteRecords
+        | ApiKey::OffsetForLeaderEpoch
+        | ApiKey::DescribeConfigs
+        | ApiKey::AlterConfigs
+        | ApiKey::DescribeLogDirs
+        | ApiKey::CreatePartitions
+        | ApiKey::DeleteGroups
+        | ApiKey::ElectLeaders
+        | ApiKey::IncrementalAlterConfigs
+        | ApiKey::OffsetDelete
+        | ApiKey::DescribeCluster
+        | ApiKey::DescribeProducers
+        | ApiKey::ListTransactions
+        | ApiKey::ListConfigResources
+        | ApiKey::DescribeTopicPartitions => Some((first, last)),
+        ApiKey::SaslHandshake
+        | ApiKey::SaslAuthenticate
+        | ApiKey::AddPartitionsToTxn
+        | ApiKey::AddOffsetsToTxn
+        | ApiKey::EndTxn
+        | ApiKey::WriteTxnMarkers
+        | ApiKey::TxnOffsetCommit
+        | ApiKey::DescribeTransactions
+        | ApiKey::ConsumerGroupHeartbeat
+        | ApiKey::ConsumerGroupDescribe
+        | ApiKey::GetTelemetrySubscriptions
+        | ApiKey::PushTelemetry => None,
+    }
+}
+
+/// Whether a version of an API is served.
+pub(crate) fn served(key: ApiKey, version: i16) -> bool {
+    versions(key).is_some_and(|(first, last)| (first..=last).contains(&version))
+}
+
+/// Answers a request.
+pub(crate) fn serve(state: &mut BrokerState, call: &Call, request: Request) -> Answer {
+    if !served(request.key(), call.version) {
+        return Answer::Now(refuse(&request, call.version, ErrorCode::UNSUPPORTED_VERSION));
+    }
+    let response = match request {
+        Request::ApiVersions(request) => api_versions::answer(state, call, &request).into(),
+        Request::Metadata(request) => metadata::answer(state, call, &request).into(),
+        Request::Produce(request) => return produce::answer(state, call, request),
+        Request::Fetch(request) => return fetch::answer(state, call, request),
+        Request::ListOffsets(request) => list_offsets::answer(state, call, &request).into(),
+        Request::OffsetForLeaderEpoch(request) => {
+            offset_for_leader_epoch::answer(state, call, &request).into()
+        }
+        Request::FindCoordinator(request) => find_coordinator::answer(state, call, &request).into(),
+        Request::InitProducerId(request) => init_producer_id::answer(state, &request).into(),
+        Request::CreateTopics(request) => create_topics::answer(state, call, request).into(),
+        Request::DeleteTopics(request) => delete_topics::answer(state, call, request).into(),
+        Request::CreatePartitions(request) => create_partitions::answer(state, call, request).into(),
+        Request::DeleteRecords(request) => delete_records::answer(state, call, &request).into(),
+        Request::DescribeCluster(request) => describe_cluster::answer(state, &request).into(),
+        Request::DescribeConfigs(request) => describe_configs::answer(state, request).into(),
+        Request::AlterConfigs(request) => alter_configs::answer(state, request).into(),
+        Request::IncrementalAlterConfigs(request) => alter_configs::answer_incremental(state, request).into(),
+        Request::ListConfigResources(request) => describe_configs::list(state, call, &request).into(),
+        Request::DescribeLogDirs(request) => describe_log_dirs::answer(state, call, &request).into(),
+        Request::DescribeProducers(request) => describe_producers::answer(state, call, &request).into(),
+        Request::ListTransactions(_) => {
+            tontine_wire::api::list_transactions::ListTransactionsResponse::default().into()
+        }
+        Request::DescribeTopicPartitions(request) => {
+            describe_topic_partitions::answer(state, &request).into()
+        }
+        Request::ElectLeaders(request) => elect_leaders::answer(state, call, &request).into(),
+        request @ (Request::JoinGroup(_)
+        | Request::SyncGroup(_)
+        | Request::Heartbeat(_)
+        | Request::LeaveGroup(_)
+        | Request::OffsetCommit(_)
+        | Request::OffsetFetch(_)
+        | Request::OffsetDelete(_)
+        | Request::DescribeGroups(_)
+        | Request::ListGroups(_)
+        | Request::DeleteGroups(_)) => return group::answer(state, call, request),
+        request @ (Request::SaslHandshake(_)
+        | Request::SaslAuthenticate(_)
+        | Request::AddPartitionsToTxn(_)
+        | Request::AddOffsetsToTxn(_)
+        | Request::EndTxn(_)
+        | Request::WriteTxnMarkers(_)
+        | Request::TxnOffsetCommit(_)
+        | Request::DescribeTransactions(_)
+        | Request::ConsumerGroupHeartbeat(_)
+        | Request::ConsumerGroupDescribe(_)
+        | Request::GetTelemetrySubscriptions(_)
+        | Request::PushTelemetry(_)) => refuse_unserved(&request),
+    };
+    Answer::Now(response)
+}

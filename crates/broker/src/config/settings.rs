@@ -1,0 +1,141 @@
+//! The values in force as the code reads them. The texts were checked when they were set, so reading them cannot fail;
+//! a value that does not parse all the same falls back to zero.
+
+use super::{BrokerConfig, TopicConfig, rows};
+use std::str::FromStr;
+use std::time::Duration;
+
+fn parse<T: FromStr + Default>(value: Option<&str>) -> T {
+    value.and_then(|text| text.trim().parse().ok()).unwrap_or_default()
+}
+
+fn millis(value: Option<&str>) -> Duration {
+    Duration::from_millis(parse(value))
+}
+
+/// -1 and other negative values mean "no limit".
+fn limit(value: Option<&str>) -> Option<i64> {
+    value.and_then(|text| text.trim().parse().ok()).filter(|number| *number >= 0)
+}
+
+/// The broker's settings.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct Settings {
+    pub auto_create_topics: bool,
+    pub connections_max_idle: Option<Duration>,
+    pub default_replication_factor: i16,
+    pub delete_topic_enable: bool,
+    pub fetch_max_bytes: usize,
+    pub group_initial_rebalance_delay: Duration,
+    pub group_max_session_timeout: Duration,
+    pub group_max_size: usize,
+    pub group_min_session_timeout: Duration,
+    pub max_connections: usize,
+    pub fetch_session_slots: usize,
+    pub node_id: i32,
+    pub num_partitions: i32,
+    pub offset_metadata_max_bytes: usize,
+    pub offsets_retention: Duration,
+    pub offsets_retention_check_interval: Duration,
+    pub offsets_topic_partitions: i32,
+    pub offsets_topic_replication_factor: i16,
+    pub producer_id_expiration: Duration,
+    pub retention_check_interval: Duration,
+    pub request_max_bytes: usize,
+}
+
+impl Settings {
+    pub(super) fn of(config: &BrokerConfig) -> Self {
+        let value = |key| config.value(key);
+        Self {
+            auto_create_topics: parse(value("auto.create.topics.enable")),
+            connections_max_idle: limit(value("connections.max.idle.ms"))
+                .map(|ms| Duration::from_millis(ms.unsigned_abs())),
+            default_replication_factor: parse(value("default.replication.factor")),
+            delete_topic_enable: parse(value("delete.topic.enable")),
+            fetch_max_bytes: parse(value("fetch.max.bytes")),
+            group_initial_rebalance_delay: millis(value("group.initial.rebalance.delay.ms")),
+            group_max_session_timeout: millis(value("group.max.session.timeout.ms")),
+            group_max_size: parse(value("group.max.size")),
+            group_min_session_timeout: millis(value("group.min.session.timeout.ms")),
+            max_connections: parse(value("max.connections")),
+            fetch_session_slots: parse(value("max.incremental.fetch.session.cache.slots")),
+            node_id: parse(value("node.id")),
+            num_partitions: parse(value("num.partitions")),
+            offset_metadata_max_bytes: parse(value("offset.metadata.max.bytes")),
+            offsets_retention: Duration::from_secs(60 * parse::<u64>(value("offsets.retention.minutes"))),
+            offsets_retention_check_interval: millis(value("offsets.retention.check.interval.ms")),
+            offsets_topic_partitions: parse(value("offsets.topic.num.partitions")),
+            offsets_topic_replication_factor: parse(value("offsets.topic.replication.factor")),
+            producer_id_expiration: millis(value("producer.id.expiration.ms")),
+            retention_check_interval: millis(value("log.retention.check.interval.ms")),
+            request_max_bytes: parse(value("socket.request.max.bytes")),
+        }
+    }
+}
+
+/// A topic's settings.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct TopicSettings {
+    pub compact: bool,
+    pub delete: bool,
+    pub log_append_time: bool,
+    pub max_message_bytes: usize,
+    pub min_insync_replicas: usize,
+    pub retention_bytes: Option<i64>,
+    pub retention_ms: Option<i64>,
+    pub segment_bytes: usize,
+    pub timestamp_after_max_ms: i64,
+    pub timestamp_before_max_ms: i64,
+}
+
+impl TopicSettings {
+    pub(super) fn of(topic: &TopicConfig, broker: &BrokerConfig) -> Self {
+        let value = |key: &'static str| topic_value(topic, broker, key);
+        let value = |key| value(key);
+        let policy = value("cleanup.policy").unwrap_or_default();
+        let has = |name| policy.split(',').any(|part| part.trim() == name);
+        Self {
+            compact: has("compact"),
+            delete: has("delete"),
+            log_append_time: value("message.timestamp.type").as_deref() == Some("LogAppendTime"),
+            max_message_bytes: parse(value("max.message.bytes").as_deref()),
+            min_insync_replicas: parse(value("min.insync.replicas").as_deref()),
+            retention_bytes: limit(value("retention.bytes").as_deref()),
+            retention_ms: limit(value("retention.ms").as_deref()),
+            segment_bytes: parse(value("segment.bytes").as_deref()),
+            timestamp_after_max_ms: parse(value("message.timestamp.after.max.ms").as_deref()),
+            timestamp_before_max_ms: parse(value("message.timestamp.before.max.ms").as_deref()),
+        }
+    }
+}
+
+/// The value of a topic's key that is in force.
+pub(crate) fn topic_value(topic: &TopicConfig, broker: &BrokerConfig, key: &str) -> Option<String> {
+    if let Some(given) = topic.given(key) {
+        return Some(given.to_owned());
+    }
+    broker_default(broker, key).or_else(|| super::row(rows::TOPIC, key)?.default.map(str::to_owned))
+}
+
+/// What the broker was told for a topic's key.
+pub(crate) fn broker_default(broker: &BrokerConfig, key: &str) -> Option<String> {
+    if key == "retention.ms" {
+        return retention(broker);
+    }
+    broker.given(rows::broker_key(key)?).map(str::to_owned)
+}
+
+/// `log.retention.ms` wins over minutes, minutes over hours; -1 is for ever in each.
+fn retention(broker: &BrokerConfig) -> Option<String> {
+    if let Some(ms) = broker.given("log.retention.ms") {
+        return Some(ms.to_owned());
+    }
+    let scaled = |key, factor: i64| {
+        let number: i64 = broker.given(key)?.parse().ok()?;
+        Some(if number < 0 { "-1".to_owned() } else { (number * factor).to_string() })
+    };
+    scaled("log.retention.minutes", 60_000).or_else(|| scaled("log.retention.hours", 3_600_000))
+}

@@ -1,0 +1,193 @@
+//! Topics come, grow and go. Mirrors `ReplicationControlManager`.
+
+use crate::cluster::NodeId;
+use crate::config::{ConfigError, TopicConfig};
+use crate::log::{Log, Memory};
+use crate::state::BrokerState;
+use crate::topics::{self, OFFSETS_TOPIC, Partition, Refusal, Topic};
+use std::sync::Arc;
+use tontine_group::Instant;
+use tontine_wire::{ErrorCode, Uuid};
+
+/// The most partitions that one request may create; Kafka has the same limit for what one request may change.
+const MOST_PARTITIONS: usize = 10_000;
+
+/// A topic that is wanted.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct NewTopic {
+    /// Its name.
+    pub name: String,
+    /// How many partitions; `None` for `num.partitions`.
+    pub partitions: Option<i32>,
+    /// How many replicas; `None` for `default.replication.factor`.
+    pub replication_factor: Option<i16>,
+    /// The replicas of each partition, where they are not to be chosen.
+    pub assignments: Vec<Vec<NodeId>>,
+    /// Settings.
+    pub configs: Vec<(String, String)>,
+}
+
+impl NewTopic {
+    /// A topic with this many partitions.
+    pub fn new(name: impl Into<String>, partitions: i32) -> Self {
+        Self { name: name.into(), partitions: Some(partitions), ..Self::default() }
+    }
+}
+
+/// A topic that was checked and only has to be made.
+#[derive(Debug)]
+pub(crate) struct Checked {
+    name: Arc<str>,
+    pub(crate) replicas: Vec<Vec<NodeId>>,
+    pub(crate) config: TopicConfig,
+}
+
+impl BrokerState {
+    /// Creates a topic; an error says what is wrong with it.
+    pub fn create_topic(&mut self, now: Instant, new: &NewTopic) -> Result<Uuid, (ErrorCode, String)> {
+        let checked = self.check_topic(new).map_err(|refusal| (refusal.code, refusal.message))?;
+        Ok(self.add_topic(now, checked))
+    }
+
+    /// Whether a topic can be created.
+    pub(crate) fn check_topic(&self, new: &NewTopic) -> Result<Checked, Refusal> {
+        topics::check_name(&new.name).map_err(|why| Refusal::new(ErrorCode::INVALID_TOPIC_EXCEPTION, why))?;
+        if self.topics.get(&new.name).is_some() {
+            return Err(Refusal::new(
+                ErrorCode::TOPIC_ALREADY_EXISTS,
+                format!("Topic '{}' already exists.", new.name),
+            ));
+        }
+        if let Some(other) = topics::collides(&self.topics, &new.name) {
+            let message = format!("Topic '{}' collides with existing topic: {other}", new.name);
+            return Err(Refusal::new(ErrorCode::INVALID_TOPIC_EXCEPTION, message));
+        }
+        let mut config = TopicConfig::default();
+        for (key, value) in &new.configs {
+            config.set(key, value).map_err(config_refusal)?;
+        }
+        Ok(Checked { name: new.name.as_str().into(), replicas: self.replicas_of(new)?, config })
+    }
+
+    fn replicas_of(&self, new: &NewTopic) -> Result<Vec<Vec<NodeId>>, Refusal> {
+        if !new.assignments.is_empty() {
+            return self.check_assignments(&new.assignments, None);
+        }
+        let count = new.partitions.unwrap_or(self.settings.num_partitions);
+        let factor = new.replication_factor.unwrap_or_else(|| self.default_factor());
+        let up = self.nodes_up().len();
+        let Some(count) = usize::try_from(count).ok().filter(|count| *count > 0) else {
+            return Err(Refusal::new(
+                ErrorCode::INVALID_PARTITIONS,
+                "Number of partitions was set to an invalid non-positive value.",
+            ));
+        };
+        if count > MOST_PARTITIONS {
+            return Err(Refusal::new(
+                ErrorCode::POLICY_VIOLATION,
+                format!(
+                    "Excessively large number of partitions per request: {count}, at most {MOST_PARTITIONS}."
+                ),
+            ));
+        }
+        match usize::try_from(factor).ok().filter(|factor| *factor > 0) {
+            None => Err(Refusal::new(
+                ErrorCode::INVALID_REPLICATION_FACTOR,
+                "Replication factor must be larger than 0, or -1 to use the default value.",
+            )),
+            Some(factor) if factor > up => Err(Refusal::new(
+                ErrorCode::INVALID_REPLICATION_FACTOR,
+                format!(
+                    "Unable to replicate the partition {factor} time(s): The target replication factor of {factor} cannot be reached because only {up} broker(s) are registered."
+                ),
+            )),
+            Some(factor) => Ok(self.place(0, count, factor)),
+        }
+    }
+
+    /// A test cluster that is told nothing else replicates, so that a node can be stopped.
+    fn default_factor(&self) -> i16 {
+        if self.config.given("default.replication.factor").is_some() {
+            return self.settings.default_replication_factor;
+        }
+        i16::try_from(self.nodes_up().len().clamp(1, 3)).unwrap_or(1)
+    }
+
+    /// Checks replicas that a client chose; `size` is how many each partition must have.
+    pub(crate) fn check_assignments(
+        &self,
+        wanted: &[Vec<NodeId>],
+        size: Option<usize>,
+    ) -> Result<Vec<Vec<NodeId>>, Refusal> {
+        let wrong = |why: String| Err(Refusal::new(ErrorCode::INVALID_REPLICA_ASSIGNMENT, why));
+        let size = size.or_else(|| wanted.first().map(Vec::len)).unwrap_or_default();
+        for replicas in wanted {
+            let distinct: std::collections::BTreeSet<_> = replicas.iter().collect();
+            if replicas.is_empty() || distinct.len() != replicas.len() || replicas.len() != size {
+                return wrong("The manual partition assignment has no or duplicate replicas, or an inconsistent replication factor.".into());
+            }
+            if let Some(unknown) = replicas.iter().find(|node| !self.nodes.contains_key(node)) {
+                return wrong(format!(
+                    "The manual partition assignment includes broker {unknown}, but no such broker is registered."
+                ));
+            }
+        }
+        Ok(wanted.to_vec())
+    }
+
+    /// Creates a topic that was checked.
+    pub(crate) fn add_topic(&mut self, now: Instant, checked: Checked) -> Uuid {
+        let id = self.random.uuid();
+        let partitions = checked.replicas.into_iter().map(|replicas| self.new_partition(replicas)).collect();
+        let settings = checked.config.settings(&self.config);
+        let racks = self.racks();
+        self.topics
+            .insert(Topic { name: checked.name, id, partitions, config: checked.config, settings }, &racks);
+        self.tell_coordinators_of_topics(now);
+        id
+    }
+
+    fn new_partition(&self, replicas: Vec<NodeId>) -> Partition {
+        let leader = replicas.iter().find(|node| self.is_up(**node)).copied();
+        Partition { replicas, leader, leader_epoch: 0, log: Log::new(Box::new(Memory::default()), 0) }
+    }
+
+    /// Creates `__consumer_offsets` when somebody needs it for the first time.
+    pub(crate) fn create_offsets_topic(&mut self, now: Instant) {
+        if self.topics.get(OFFSETS_TOPIC).is_some() {
+            return;
+        }
+        let wanted = usize::try_from(self.settings.offsets_topic_replication_factor).unwrap_or(1);
+        let count = usize::try_from(self.settings.offsets_topic_partitions).unwrap_or(1);
+        let mut config = TopicConfig::default();
+        for (key, value) in [("cleanup.policy", "compact"), ("compression.type", "producer")] {
+            // Both are in the table with these values allowed.
+            let _ = config.set(key, value);
+        }
+        let replicas = self.place(0, count, wanted);
+        self.add_topic(now, Checked { name: OFFSETS_TOPIC.into(), replicas, config });
+    }
+
+    /// Adds partitions until the topic has `count`.
+    pub(crate) fn add_partitions(&mut self, now: Instant, name: &str, replicas: Vec<Vec<NodeId>>) {
+        let more: Vec<_> = replicas.into_iter().map(|replicas| self.new_partition(replicas)).collect();
+        let racks = self.racks();
+        self.topics.grow(name, more, &racks);
+        self.tell_coordinators_of_topics(now);
+    }
+
+    /// Deletes a topic with its records and the offsets that groups committed for it.
+    pub fn delete_topic(&mut self, now: Instant, name: &str) -> Result<(), ErrorCode> {
+        let topic = self.topics.remove(name).ok_or(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION)?;
+        for index in (0..).take(topic.partitions.len()) {
+            self.partition_changed(now, topic.id, index);
+        }
+        self.tell_coordinators_of_topics(now);
+        Ok(())
+    }
+}
+
+/// A setting that is not accepted, as an answer.
+pub(crate) fn config_refusal(error: ConfigError) -> Refusal {
+    Refusal::new(ErrorCode::INVALID_CONFIG, error.to_string())
+}

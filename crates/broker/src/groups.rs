@@ -1,0 +1,272 @@
+//! Group coordinators: one for each partition of `__consumer_offsets`, on the node that leads the partition.
+//!
+//! What a group decides is [`tontine_group::coordinator`]'s business. Here its records become batches of the log, its
+//! requests find it, and it moves: the new leader reads the log again. Mirrors `GroupCoordinatorService` and
+//! `CoordinatorRuntime`.
+
+use crate::cluster::NodeId;
+use crate::config::Settings;
+use crate::gather::Gathering;
+use crate::state::{Answer, BrokerOutput, BrokerState, Call};
+use crate::topics::OFFSETS_TOPIC;
+use std::collections::BTreeMap;
+use tontine_group::Instant;
+use tontine_group::coordinator::{Coordinator, CoordinatorConfig, GroupRecord, GroupView, Output, Ticket};
+use tontine_wire::ErrorCode;
+use tontine_wire::api::{Request, Response};
+use tontine_wire::records::{BatchBuilder, Compression, RecordBatch};
+
+/// One coordinator.
+#[derive(Debug)]
+pub(crate) struct Shard {
+    pub(crate) coordinator: Coordinator,
+    pub(crate) node: NodeId,
+    pub(crate) wait: Option<Instant>,
+}
+
+/// All coordinators that run, by partition of `__consumer_offsets`.
+#[derive(Debug, Default)]
+pub(crate) struct Groups {
+    pub(crate) shards: BTreeMap<i32, Shard>,
+    pub(crate) gathering: Gathering,
+}
+
+impl Groups {
+    /// When the next coordinator wants to be called.
+    pub(crate) fn next_deadline(&self) -> Option<Instant> {
+        self.shards.values().filter_map(|shard| shard.wait).min()
+    }
+}
+
+pub(crate) fn coordinator_config(settings: &Settings, unix_ms_at_origin: i64) -> CoordinatorConfig {
+    CoordinatorConfig {
+        group_min_session_timeout: settings.group_min_session_timeout,
+        group_max_session_timeout: settings.group_max_session_timeout,
+        group_initial_rebalance_delay: settings.group_initial_rebalance_delay,
+        group_max_size: settings.group_max_size,
+        offset_metadata_max_bytes: settings.offset_metadata_max_bytes,
+        offsets_retention: settings.offsets_retention,
+        offsets_retention_check_interval: settings.offsets_retention_check_interval,
+        unix_ms_at_origin,
+        ..CoordinatorConfig::default()
+    }
+}
+
+/// Java's `String.hashCode`, on which the place of a group hangs.
+fn java_hash(text: &str) -> i32 {
+    text.encode_utf16().fold(0i32, |hash, unit| hash.wrapping_mul(31).wrapping_add(i32::from(unit)))
+}
+
+/// The partition of `__consumer_offsets` in which a group is kept; mirrors `Utils.abs(groupId.hashCode) % partitions`.
+pub(crate) fn partition_of(group: &str, partitions: i32) -> i32 {
+    (java_hash(group) & i32::MAX) % partitions.max(1)
+}
+
+impl BrokerState {
+    /// The partition of `__consumer_offsets` in which a group is kept.
+    pub(crate) fn shard_of(&self, group: &str) -> i32 {
+        let partitions = self.topics.get(OFFSETS_TOPIC).map(|topic| topic.partitions.len());
+        let partitions = partitions.and_then(|count| i32::try_from(count).ok());
+        partition_of(group, partitions.unwrap_or(self.settings.offsets_topic_partitions))
+    }
+
+    /// The node that coordinates a group.
+    pub fn coordinator_of(&self, group: &str) -> Option<NodeId> {
+        self.topics.get(OFFSETS_TOPIC)?.partition(self.shard_of(group))?.leader
+    }
+
+    /// Every group that a running coordinator knows.
+    pub fn groups(&self) -> Vec<GroupView> {
+        self.groups.shards.values().flat_map(|shard| shard.coordinator.groups()).collect()
+    }
+
+    /// Whether `node` may answer for a partition of `__consumer_offsets`.
+    pub(crate) fn check_coordinator(
+        &mut self,
+        now: Instant,
+        node: NodeId,
+        shard: i32,
+    ) -> Result<(), ErrorCode> {
+        self.create_offsets_topic(now);
+        match self
+            .topics
+            .get(OFFSETS_TOPIC)
+            .and_then(|topic| topic.partition(shard))
+            .map(|known| known.leader)
+        {
+            Some(Some(leader)) if leader == node => Ok(()),
+            Some(Some(_)) => Err(ErrorCode::NOT_COORDINATOR),
+            Some(None) | None => Err(ErrorCode::COORDINATOR_NOT_AVAILABLE),
+        }
+    }
+
+    /// Hands a request about one group to its coordinator.
+    pub(crate) fn ask_coordinator(&mut self, call: &Call, group: &str, request: Request) -> Answer {
+        let shard = self.shard_of(group);
+        if let Err(code) = self.check_coordinator(call.now, call.node, shard) {
+            return Answer::Now(crate::api::refuse(&request, call.version, code));
+        }
+        let ticket = self.park_call(call, Some(shard));
+        self.ask(call, shard, ticket, request);
+        Answer::Later
+    }
+
+    /// Hands a request to one coordinator, which answers the ticket now or later.
+    pub(crate) fn ask(&mut self, call: &Call, shard: i32, ticket: Ticket, request: Request) {
+        self.load(call.now, shard, call.node);
+        let Some(running) = self.groups.shards.get_mut(&shard) else { return };
+        let topics = self.topics.summary();
+        let refusal = crate::api::refuse_unserved(&request);
+        let asked =
+            running.coordinator.handle_request(call.now, ticket, &call.client, call.version, request, topics);
+        if asked.is_err() {
+            self.answer_ticket(call.now, ticket, refusal);
+        }
+        self.pump(call.now, shard);
+    }
+
+    /// Reads a partition of `__consumer_offsets` into a coordinator, unless one runs already.
+    fn load(&mut self, now: Instant, index: i32, node: NodeId) {
+        if self.groups.shards.contains_key(&index) {
+            return;
+        }
+        let config = coordinator_config(&self.settings, self.unix_ms_at_origin);
+        let mut coordinator = Coordinator::new(config, self.random.next());
+        if let Some(partition) = self.topics.get(OFFSETS_TOPIC).and_then(|topic| topic.partition(index)) {
+            for batch in partition.log.batches() {
+                replay(&mut coordinator, &batch);
+            }
+        }
+        coordinator.loaded(now);
+        coordinator.handle_topics(now, self.topics.summary());
+        self.groups.shards.insert(index, Shard { coordinator, node, wait: None });
+        self.pump(now, index);
+    }
+
+    /// A partition of `__consumer_offsets` has another leader: the old coordinator resigns, the new one reads the log.
+    pub(crate) fn coordinator_moved(&mut self, now: Instant, index: i32, leader: Option<NodeId>) {
+        if let Some(shard) = self.groups.shards.get_mut(&index) {
+            shard.coordinator.resign(now);
+            self.pump(now, index);
+            self.groups.shards.remove(&index);
+        }
+        let has_groups = self
+            .topics
+            .get(OFFSETS_TOPIC)
+            .and_then(|topic| topic.partition(index))
+            .is_some_and(|partition| partition.log.end() > 0);
+        if let (Some(node), true) = (leader, has_groups) {
+            self.load(now, index, node);
+        }
+    }
+
+    /// Topics came or went.
+    pub(crate) fn tell_coordinators_of_topics(&mut self, now: Instant) {
+        let shards: Vec<i32> = self.groups.shards.keys().copied().collect();
+        for index in shards {
+            if let Some(shard) = self.groups.shards.get_mut(&index) {
+                shard.coordinator.handle_topics(now, self.topics.summary());
+            }
+            self.pump(now, index);
+        }
+    }
+
+    /// Calls the coordinators whose time has come.
+    pub(crate) fn time_out_groups(&mut self, now: Instant) {
+        let due = |shard: &Shard| shard.wait.is_some_and(|at| at <= now);
+        let shards: Vec<i32> =
+            self.groups.shards.iter().filter(|(_, shard)| due(shard)).map(|(index, _)| *index).collect();
+        for index in shards {
+            if let Some(shard) = self.groups.shards.get_mut(&index) {
+                shard.coordinator.handle_timeout(now);
+            }
+            self.pump(now, index);
+        }
+    }
+
+    /// Carries out what a coordinator wants.
+    pub(crate) fn pump(&mut self, now: Instant, index: i32) {
+        loop {
+            let Some(shard) = self.groups.shards.get_mut(&index) else { return };
+            match shard.coordinator.poll_output() {
+                Output::Append { id, records } => {
+                    let result = self.append_group_records(now, index, &records);
+                    if let Some(shard) = self.groups.shards.get_mut(&index) {
+                        shard.coordinator.handle_appended(now, id, result);
+                    }
+                }
+                Output::Reply { ticket, response } => self.group_replied(now, ticket, response),
+                Output::Transition(transition) => {
+                    self.outputs.push_back(BrokerOutput::Transition(transition));
+                }
+                Output::Wait(wait) => {
+                    shard.wait = wait;
+                    return;
+                }
+            }
+        }
+    }
+
+    fn group_replied(&mut self, now: Instant, ticket: Ticket, response: Response) {
+        if let Some((ticket, merged)) = self.groups.gathering.part(ticket, response) {
+            self.answer_ticket(now, ticket, merged);
+        }
+    }
+
+    fn append_group_records(
+        &mut self,
+        now: Instant,
+        index: i32,
+        records: &[GroupRecord],
+    ) -> Result<(), ErrorCode> {
+        let now_ms = self.unix_ms(now);
+        let batch = batch_of(records, now_ms).ok_or(ErrorCode::MESSAGE_TOO_LARGE)?;
+        let topic = self.topics.get_mut(OFFSETS_TOPIC).ok_or(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION)?;
+        let id = topic.id;
+        let partition = topic.partition_mut(index).ok_or(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION)?;
+        if partition.leader.is_none() {
+            return Err(ErrorCode::NOT_LEADER_OR_FOLLOWER);
+        }
+        let appended = partition.log.append(batch, partition.leader_epoch, None, now_ms)?;
+        self.appended(now, (id, index), appended.bytes);
+        Ok(())
+    }
+}
+
+fn batch_of(records: &[GroupRecord], now_ms: i64) -> Option<RecordBatch> {
+    let mut builder = BatchBuilder::new(Compression::None);
+    for record in records {
+        builder.append(now_ms, Some(&record.key), record.value.as_deref(), std::iter::empty()).ok()?;
+    }
+    RecordBatch::parse(&mut builder.build(0)).ok()?
+}
+
+/// Hands the records of a batch to a coordinator. What cannot be read is stepped over, as Kafka does with types it does
+/// not know: a group that was written by somebody else must not keep all the others from loading.
+fn replay(coordinator: &mut Coordinator, batch: &RecordBatch) {
+    if batch.is_control() {
+        return;
+    }
+    let Ok(records) = batch.records() else { return };
+    for record in records.iter().filter_map(Result::ok) {
+        if let Some(key) = record.key_bytes() {
+            let _ = coordinator.replay(key, record.value_bytes());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_group_lies_where_java_would_put_it() {
+        assert_eq!(
+            java_hash("billing"),
+            "billing".chars().fold(0i32, |h, c| h.wrapping_mul(31).wrapping_add(c as i32))
+        );
+        assert_eq!(java_hash("polygenelubricants"), i32::MIN);
+        assert_eq!(partition_of("polygenelubricants", 50), 0);
+        assert_eq!(java_hash("hello"), 99_162_322);
+    }
+}

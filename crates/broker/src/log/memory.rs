@@ -1,0 +1,218 @@
+//! A log in memory: batches as they came in the newest segment, one piece of memory for each older one.
+//!
+//! A reader at the end gets the newest batches, one that catches up gets slices of whole segments without a copy.
+
+use super::{BatchMeta, Storage};
+use bytes::{Bytes, BytesMut};
+use std::collections::VecDeque;
+use tontine_wire::ErrorCode;
+
+/// A segment is closed when it has this many bytes.
+const SEGMENT_BYTES: usize = 1 << 20;
+
+/// The log of a partition in memory.
+#[derive(Debug, Default)]
+pub(crate) struct Memory {
+    segments: VecDeque<Segment>,
+    size: u64,
+}
+
+#[derive(Debug, Default)]
+struct Segment {
+    batches: Vec<Entry>,
+    data: Data,
+    size: usize,
+    max_timestamp: i64,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Entry {
+    meta: BatchMeta,
+    start: usize,
+    end: usize,
+}
+
+#[derive(Debug)]
+enum Data {
+    /// Batches of the newest segment, each in memory of its own.
+    Open(Vec<Bytes>),
+    /// All batches in one piece.
+    Closed(Bytes),
+}
+
+impl Default for Data {
+    fn default() -> Self {
+        Self::Open(Vec::new())
+    }
+}
+
+impl Segment {
+    fn push(&mut self, meta: BatchMeta, batch: Bytes) {
+        let start = self.size;
+        self.size += batch.len();
+        self.max_timestamp = if self.batches.is_empty() {
+            meta.max_timestamp
+        } else {
+            self.max_timestamp.max(meta.max_timestamp)
+        };
+        self.batches.push(Entry { meta, start, end: self.size });
+        if let Data::Open(batches) = &mut self.data {
+            batches.push(batch);
+        }
+    }
+
+    fn close(&mut self) {
+        if let Data::Open(batches) = &self.data {
+            let whole = if let [one] = &batches[..] { one.clone() } else { joined(batches) };
+            self.data = Data::Closed(whole);
+        }
+    }
+
+    fn is_open(&self) -> bool {
+        matches!(self.data, Data::Open(_))
+    }
+
+    fn next(&self) -> i64 {
+        self.batches.last().map_or(0, |entry| entry.meta.next)
+    }
+
+    /// The bytes of batches `first..last`.
+    fn slice(&self, first: usize, last: usize) -> Bytes {
+        match &self.data {
+            Data::Open(batches) => match batches.get(first..last) {
+                Some([one]) => one.clone(),
+                Some(several) => joined(several),
+                None => Bytes::new(),
+            },
+            Data::Closed(whole) => {
+                let from = self.batches.get(first).map_or(whole.len(), |entry| entry.start);
+                let to =
+                    last.checked_sub(1).and_then(|at| self.batches.get(at)).map_or(from, |entry| entry.end);
+                if from < to && to <= whole.len() { whole.slice(from..to) } else { Bytes::new() }
+            }
+        }
+    }
+
+    fn cut_from(&mut self, offset: i64) {
+        let keep = self.batches.partition_point(|entry| entry.meta.next <= offset);
+        let bytes = self.slice(0, keep);
+        self.batches.truncate(keep);
+        self.size = bytes.len();
+        self.max_timestamp = self.batches.iter().map(|entry| entry.meta.max_timestamp).max().unwrap_or(-1);
+        self.data = match std::mem::take(&mut self.data) {
+            Data::Open(mut batches) => {
+                batches.truncate(keep);
+                Data::Open(batches)
+            }
+            Data::Closed(_) => Data::Closed(bytes),
+        };
+    }
+}
+
+fn joined(batches: &[Bytes]) -> Bytes {
+    let mut whole = BytesMut::with_capacity(batches.iter().map(Bytes::len).sum());
+    for batch in batches {
+        whole.extend_from_slice(batch);
+    }
+    whole.freeze()
+}
+
+impl Memory {
+    /// The segments from the one that holds `offset` on.
+    fn from(&self, offset: i64) -> impl Iterator<Item = &Segment> {
+        let first = self.segments.partition_point(|segment| segment.next() <= offset);
+        self.segments.iter().skip(first)
+    }
+
+    fn drop_empty(&mut self) {
+        self.segments.retain(|segment| !segment.batches.is_empty());
+        self.size = self.segments.iter().map(|segment| segment.size as u64).sum();
+    }
+}
+
+impl Storage for Memory {
+    fn append(&mut self, meta: BatchMeta, batch: Bytes) -> Result<(), ErrorCode> {
+        self.size += batch.len() as u64;
+        match self.segments.back_mut() {
+            Some(segment) if segment.is_open() => segment.push(meta, batch),
+            _ => {
+                let mut segment = Segment::default();
+                segment.push(meta, batch);
+                self.segments.push_back(segment);
+            }
+        }
+        if let Some(segment) = self.segments.back_mut()
+            && segment.size >= SEGMENT_BYTES
+        {
+            segment.close();
+        }
+        Ok(())
+    }
+
+    fn read(&self, offset: i64, max_bytes: usize, at_least_one: bool) -> Result<Bytes, ErrorCode> {
+        let Some(segment) = self.from(offset).next() else { return Ok(Bytes::new()) };
+        let first = segment.batches.partition_point(|entry| entry.meta.next <= offset);
+        let Some(start) = segment.batches.get(first).map(|entry| entry.start) else {
+            return Ok(Bytes::new());
+        };
+        let fitting = segment.batches.partition_point(|entry| entry.end <= start.saturating_add(max_bytes));
+        let last = if at_least_one { fitting.max(first + 1) } else { fitting };
+        Ok(if last > first { segment.slice(first, last) } else { Bytes::new() })
+    }
+
+    fn batch_at_time(&self, from: i64, timestamp: i64) -> Result<Option<Bytes>, ErrorCode> {
+        for segment in self.from(from).filter(|segment| segment.max_timestamp >= timestamp) {
+            let wanted = |entry: &Entry| entry.meta.next > from && entry.meta.max_timestamp >= timestamp;
+            if let Some(at) = segment.batches.iter().position(wanted) {
+                return Ok(Some(segment.slice(at, at + 1)));
+            }
+        }
+        Ok(None)
+    }
+
+    fn batch_of_largest_time(&self, from: i64) -> Result<Option<Bytes>, ErrorCode> {
+        let largest = self
+            .from(from)
+            .flat_map(|segment| &segment.batches)
+            .filter(|entry| entry.meta.next > from)
+            .map(|entry| entry.meta.max_timestamp)
+            .max();
+        largest.map_or(Ok(None), |timestamp| self.batch_at_time(from, timestamp))
+    }
+
+    fn forget_before(&mut self, offset: i64) {
+        while self.segments.front().is_some_and(|segment| segment.next() <= offset) {
+            if let Some(segment) = self.segments.pop_front() {
+                self.size -= segment.size as u64;
+            }
+        }
+    }
+
+    fn cut_from(&mut self, offset: i64) -> Option<i64> {
+        for segment in &mut self.segments {
+            segment.cut_from(offset);
+        }
+        self.drop_empty();
+        self.segments.back().map(Segment::next)
+    }
+
+    fn start_within(&self, bytes: Option<u64>, oldest: Option<i64>) -> Option<i64> {
+        let mut size = self.size;
+        let mut start = None;
+        for segment in &self.segments {
+            let too_large = bytes.is_some_and(|most| size.saturating_sub(segment.size as u64) >= most);
+            let too_old =
+                oldest.is_some_and(|time| segment.max_timestamp >= 0 && segment.max_timestamp < time);
+            if !too_large && !too_old {
+                break;
+            }
+            size -= segment.size as u64;
+            start = Some(segment.next());
+        }
+        start
+    }
+
+    fn size(&self) -> u64 {
+        self.size
+    }
+}

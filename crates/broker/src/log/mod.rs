@@ -1,0 +1,240 @@
+//! One partition's log: which offsets exist, in which leader epoch each was written, and what idempotent producers wrote.
+//!
+//! Where the bytes are kept is [`Storage`]'s business: in [`memory`] here. Mirrors `UnifiedLog`; the high watermark is
+//! always the end of the log, because the replicas of a test cluster share one copy.
+
+mod epochs;
+mod memory;
+mod producers;
+
+pub(crate) use epochs::EpochEnd;
+pub(crate) use memory::Memory;
+
+use bytes::Bytes;
+use epochs::Epochs;
+use producers::Producers;
+use std::fmt;
+use tontine_wire::ErrorCode;
+use tontine_wire::records::RecordBatch;
+
+/// What a log needs to know of a batch to find it again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct BatchMeta {
+    /// The offset of the first record.
+    pub(crate) base: i64,
+    /// The offset behind the last record.
+    pub(crate) next: i64,
+    /// The largest timestamp of its records.
+    pub(crate) max_timestamp: i64,
+}
+
+/// Where batches are kept. They come in the order of their offsets.
+pub(crate) trait Storage: fmt::Debug + Send {
+    /// Keeps a batch behind the others.
+    fn append(&mut self, meta: BatchMeta, batch: Bytes) -> Result<(), ErrorCode>;
+    /// Whole batches from the one that holds `offset` on: at most `max_bytes`, or one batch when `at_least_one`.
+    fn read(&self, offset: i64, max_bytes: usize, at_least_one: bool) -> Result<Bytes, ErrorCode>;
+    /// The first batch at or behind `from` with a record of at least this timestamp.
+    fn batch_at_time(&self, from: i64, timestamp: i64) -> Result<Option<Bytes>, ErrorCode>;
+    /// The first batch among those with the largest timestamp.
+    fn batch_of_largest_time(&self, from: i64) -> Result<Option<Bytes>, ErrorCode>;
+    /// Forgets batches of which every record lies before `offset`, as far as is cheap.
+    fn forget_before(&mut self, offset: i64);
+    /// Forgets the batches from the one that holds `offset` on; answers the offset that comes next.
+    fn cut_from(&mut self, offset: i64) -> Option<i64>;
+    /// Where the log could start when it should be no larger than `bytes`, or hold nothing that is older than `time`.
+    fn start_within(&self, bytes: Option<u64>, oldest: Option<i64>) -> Option<i64>;
+    /// How many bytes there are.
+    fn size(&self) -> u64;
+}
+
+/// What an append did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Appended {
+    /// The offset of the first record.
+    pub(crate) base_offset: i64,
+    /// How many bytes came; 0 for a batch that was there before.
+    pub(crate) bytes: usize,
+}
+
+/// A timestamp and the offset that has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct TimedOffset {
+    /// The record's timestamp.
+    pub(crate) timestamp: i64,
+    /// The record's offset.
+    pub(crate) offset: i64,
+}
+
+/// The log of a partition.
+#[derive(Debug)]
+pub(crate) struct Log {
+    storage: Box<dyn Storage>,
+    start: i64,
+    end: i64,
+    epochs: Epochs,
+    producers: Producers,
+}
+
+impl Log {
+    /// An empty log whose leader has `epoch`.
+    pub(crate) fn new(storage: Box<dyn Storage>, epoch: i32) -> Self {
+        let mut epochs = Epochs::default();
+        epochs.begin(epoch, 0);
+        Self { storage, start: 0, end: 0, epochs, producers: Producers::default() }
+    }
+
+    /// The first offset that can be read.
+    pub(crate) fn start(&self) -> i64 {
+        self.start
+    }
+
+    /// The offset that the next record will get.
+    pub(crate) fn end(&self) -> i64 {
+        self.end
+    }
+
+    /// How many bytes the log has.
+    pub(crate) fn size(&self) -> u64 {
+        self.storage.size()
+    }
+
+    /// What is known of idempotent producers.
+    pub(crate) fn producers(&self) -> &Producers {
+        &self.producers
+    }
+
+    /// A leader with this epoch writes from now on.
+    pub(crate) fn begin_epoch(&mut self, epoch: i32) {
+        self.epochs.begin(epoch, self.end);
+    }
+
+    /// The epoch in which the record at `offset` was written.
+    pub(crate) fn epoch_at(&self, offset: i64) -> Option<i32> {
+        self.epochs.at(offset)
+    }
+
+    /// Where the last epoch that is not newer than `epoch` ends.
+    pub(crate) fn end_of_epoch(&self, epoch: i32) -> Option<EpochEnd> {
+        self.epochs.end_of(epoch, self.end)
+    }
+
+    /// Appends a batch that has been validated. `append_time` is given where the broker's clock stamps the records.
+    pub(crate) fn append(
+        &mut self,
+        batch: RecordBatch,
+        epoch: i32,
+        append_time: Option<i64>,
+        now_ms: i64,
+    ) -> Result<Appended, ErrorCode> {
+        if let Some(base_offset) = self.producers.check(&batch)? {
+            return Ok(Appended { base_offset, bytes: 0 });
+        }
+        let stamped = stamp(batch, self.end, epoch, append_time).ok_or(ErrorCode::INVALID_RECORD)?;
+        let base_offset = stamped.base_offset();
+        let meta = BatchMeta {
+            base: base_offset,
+            next: stamped.next_offset(),
+            max_timestamp: stamped.max_timestamp(),
+        };
+        let bytes = stamped.size();
+        self.storage.append(meta, stamped.bytes().clone())?;
+        self.producers.note(&stamped, now_ms);
+        self.end = meta.next;
+        Ok(Appended { base_offset, bytes })
+    }
+
+    /// Batches from `offset` on.
+    pub(crate) fn read(&self, offset: i64, max_bytes: usize, at_least_one: bool) -> Result<Bytes, ErrorCode> {
+        if offset < self.start || offset > self.end {
+            return Err(ErrorCode::OFFSET_OUT_OF_RANGE);
+        }
+        if offset == self.end {
+            return Ok(Bytes::new());
+        }
+        self.storage.read(offset, max_bytes, at_least_one)
+    }
+
+    /// The first record with at least this timestamp.
+    pub(crate) fn offset_at_time(&self, timestamp: i64) -> Result<Option<TimedOffset>, ErrorCode> {
+        let batch = self.storage.batch_at_time(self.start, timestamp)?;
+        Ok(batch.and_then(|bytes| first_record(bytes, self.start, timestamp)))
+    }
+
+    /// The first record with the largest timestamp.
+    pub(crate) fn offset_of_largest_time(&self) -> Result<Option<TimedOffset>, ErrorCode> {
+        let Some(bytes) = self.storage.batch_of_largest_time(self.start)? else { return Ok(None) };
+        let largest = parsed(bytes.clone()).map_or(i64::MIN, |batch| batch.max_timestamp());
+        Ok(first_record(bytes, self.start, largest))
+    }
+
+    /// Records before `offset` cannot be read any more.
+    pub(crate) fn delete_before(&mut self, offset: i64) {
+        if offset <= self.start || offset > self.end {
+            return;
+        }
+        self.start = offset;
+        self.storage.forget_before(offset);
+        self.epochs.forget_before(offset);
+        self.producers.forget_before(offset);
+    }
+
+    /// Loses the records from the batch that holds `offset` on, as a leader does that was elected uncleanly.
+    pub(crate) fn truncate_to(&mut self, offset: i64) {
+        if offset >= self.end {
+            return;
+        }
+        self.end = self.storage.cut_from(offset).unwrap_or(offset).max(self.start);
+        self.epochs.forget_from(self.end);
+        self.producers.forget_from(self.end);
+    }
+
+    /// Applies the limits of size and age.
+    pub(crate) fn retain(&mut self, bytes: Option<u64>, oldest: Option<i64>) {
+        if let Some(start) = self.storage.start_within(bytes, oldest) {
+            self.delete_before(start.min(self.end));
+        }
+    }
+
+    /// Forgets producers that have been silent since `oldest_ms`.
+    pub(crate) fn expire_producers(&mut self, oldest_ms: i64) {
+        self.producers.expire(oldest_ms);
+    }
+
+    /// Every batch that can be read, in order.
+    pub(crate) fn batches(&self) -> impl Iterator<Item = RecordBatch> + '_ {
+        let mut at = self.start;
+        let mut buffer = Bytes::new();
+        std::iter::from_fn(move || {
+            if buffer.is_empty() {
+                buffer = self.read(at, 1 << 20, true).ok()?;
+            }
+            let batch = RecordBatch::parse(&mut buffer).ok()??;
+            at = batch.next_offset();
+            Some(batch)
+        })
+    }
+}
+
+/// Small batches get memory of their own: one that shares the buffer of a connection would keep all of it alive.
+const OWN_MEMORY_BELOW: usize = 64 << 10;
+
+fn stamp(batch: RecordBatch, base: i64, epoch: i32, append_time: Option<i64>) -> Option<RecordBatch> {
+    let shared = (batch.size() < OWN_MEMORY_BELOW).then(|| batch.bytes().clone());
+    let stamped = batch.stamped(base, epoch, append_time);
+    drop(shared);
+    stamped
+}
+
+fn parsed(mut bytes: Bytes) -> Option<RecordBatch> {
+    RecordBatch::parse(&mut bytes).ok().flatten()
+}
+
+fn first_record(bytes: Bytes, from: i64, timestamp: i64) -> Option<TimedOffset> {
+    let records = parsed(bytes)?.records().ok()?;
+    records
+        .iter()
+        .filter_map(Result::ok)
+        .find(|record| record.timestamp() >= timestamp && record.offset() >= from)
+        .map(|record| TimedOffset { timestamp: record.timestamp(), offset: record.offset() })
+}

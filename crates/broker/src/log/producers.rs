@@ -1,0 +1,121 @@
+//! What idempotent producers have written: the last batches of each, so that a batch that is sent again is recognised.
+//!
+//! Mirrors `ProducerStateManager` and `ProducerAppendInfo`, without transactions.
+
+use std::collections::{BTreeMap, VecDeque};
+use tontine_wire::ErrorCode;
+use tontine_wire::records::RecordBatch;
+
+/// How many batches are remembered; a producer has no more in flight.
+const REMEMBERED: usize = 5;
+
+/// The sequence numbers of a batch and where it lies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Sequence {
+    /// The number of the first record.
+    pub(crate) first: i32,
+    /// The number of the last record.
+    pub(crate) last: i32,
+    /// The offset of the first record.
+    pub(crate) base_offset: i64,
+    /// The offset of the last record.
+    pub(crate) last_offset: i64,
+}
+
+/// One producer.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Producer {
+    /// Its epoch.
+    pub(crate) epoch: i16,
+    /// When it wrote last.
+    pub(crate) last_ms: i64,
+    batches: VecDeque<Sequence>,
+}
+
+impl Producer {
+    /// The last batch it wrote.
+    pub(crate) fn last(&self) -> Option<&Sequence> {
+        self.batches.back()
+    }
+}
+
+/// All producers of a partition.
+#[derive(Debug, Default)]
+pub(crate) struct Producers {
+    by_id: BTreeMap<i64, Producer>,
+}
+
+impl Producers {
+    /// The producers with their ids.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (i64, &Producer)> {
+        self.by_id.iter().map(|(id, producer)| (*id, producer))
+    }
+
+    /// Whether the batch may be appended: `Some(offset)` says that it is there already.
+    ///
+    /// A producer that is not known may start with any number: its records may have been deleted.
+    pub(super) fn check(&self, batch: &RecordBatch) -> Result<Option<i64>, ErrorCode> {
+        if batch.producer_id() < 0 {
+            return Ok(None);
+        }
+        let Some(producer) = self.by_id.get(&batch.producer_id()) else { return Ok(None) };
+        if batch.producer_epoch() < producer.epoch {
+            return Err(ErrorCode::INVALID_PRODUCER_EPOCH);
+        }
+        let (first, last) = (batch.base_sequence(), batch.last_sequence());
+        if batch.producer_epoch() > producer.epoch {
+            return if first == 0 { Ok(None) } else { Err(ErrorCode::OUT_OF_ORDER_SEQUENCE_NUMBER) };
+        }
+        if let Some(same) = producer.batches.iter().find(|known| known.first == first && known.last == last) {
+            return Ok(Some(same.base_offset));
+        }
+        match producer.last() {
+            Some(known) if first != next_sequence(known.last) => Err(ErrorCode::OUT_OF_ORDER_SEQUENCE_NUMBER),
+            _ => Ok(None),
+        }
+    }
+
+    /// Remembers a batch that was appended.
+    pub(super) fn note(&mut self, batch: &RecordBatch, now_ms: i64) {
+        if batch.producer_id() < 0 {
+            return;
+        }
+        let producer = self.by_id.entry(batch.producer_id()).or_default();
+        if producer.epoch != batch.producer_epoch() {
+            producer.batches.clear();
+        }
+        (producer.epoch, producer.last_ms) = (batch.producer_epoch(), now_ms);
+        if producer.batches.len() == REMEMBERED {
+            producer.batches.pop_front();
+        }
+        producer.batches.push_back(Sequence {
+            first: batch.base_sequence(),
+            last: batch.last_sequence(),
+            base_offset: batch.base_offset(),
+            last_offset: batch.last_offset(),
+        });
+    }
+
+    /// Forgets producers that wrote nothing since `oldest_ms`.
+    pub(super) fn expire(&mut self, oldest_ms: i64) {
+        self.by_id.retain(|_, producer| producer.last_ms >= oldest_ms);
+    }
+
+    /// The log starts at `offset` now.
+    pub(super) fn forget_before(&mut self, offset: i64) {
+        self.by_id.retain(|_, producer| producer.last().is_some_and(|last| last.last_offset >= offset));
+    }
+
+    /// The log ends at `offset` now.
+    pub(super) fn forget_from(&mut self, offset: i64) {
+        for producer in self.by_id.values_mut() {
+            producer.batches.retain(|known| known.last_offset < offset);
+        }
+        self.by_id.retain(|_, producer| !producer.batches.is_empty());
+    }
+}
+
+/// Numbers start again at 0 behind the largest one.
+fn next_sequence(last: i32) -> i32 {
+    last.checked_add(1).unwrap_or(0)
+}

@@ -1,0 +1,121 @@
+//! One connection: frames in, answers out, one request at a time.
+//!
+//! The next request is taken in only after the last answer was written. So a client that does not read holds no more
+//! memory than one answer, and a parked request holds back those behind it, as in Kafka.
+
+use super::shared::{Next, Shared};
+use crate::state::ConnId;
+use bytes::{Bytes, BytesMut};
+use std::io;
+use std::sync::Arc;
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
+use tontine_wire::api::Response;
+use tontine_wire::frame;
+
+/// How much is read at once.
+const READ_BYTES: usize = 64 << 10;
+
+/// The outcome of a request.
+#[derive(Debug)]
+pub(super) enum Event {
+    /// Send this.
+    Reply { version: i16, correlation_id: i32, response: Box<Response> },
+    /// There is no answer; go on.
+    Silent,
+}
+
+/// Serves a connection until it ends.
+pub(super) async fn serve(shared: Arc<Shared>, conn: ConnId, stream: TcpStream, limit: usize) {
+    let mut connection = Connection { stream, buffer: BytesMut::new(), limit };
+    if let Err(error) = connection.run(&shared, conn).await {
+        tracing::debug!(conn = conn.0, %error, "a connection ended");
+    }
+    shared.disconnected(conn);
+}
+
+struct Connection {
+    stream: TcpStream,
+    buffer: BytesMut,
+    limit: usize,
+}
+
+impl Connection {
+    async fn run(&mut self, shared: &Shared, conn: ConnId) -> io::Result<()> {
+        self.stream.set_nodelay(true)?;
+        while let Some(frame) = self.next_frame().await? {
+            let event = match shared.request(conn, frame) {
+                Next::Now(event) => event,
+                Next::Later(mut receiver) => loop {
+                    tokio::select! {
+                        event = &mut receiver => match event {
+                            Ok(event) => break event,
+                            Err(_) => return Ok(()),
+                        },
+                        more = read_ahead(&self.stream, &mut self.buffer) => {
+                            if more? == 0 {
+                                return Ok(());
+                            }
+                        }
+                    }
+                },
+                Next::Closed => return Ok(()),
+            };
+            if let Event::Reply { version, correlation_id, response } = event {
+                let bytes = frame::encode_response(version, correlation_id, &response);
+                drop(response);
+                self.stream.write_all(&bytes).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The next frame; `None` at the end of the connection.
+    async fn next_frame(&mut self) -> io::Result<Option<Bytes>> {
+        loop {
+            match frame::split_frame(&mut self.buffer, self.limit) {
+                Ok(Some(frame)) => {
+                    self.give_back_memory();
+                    return Ok(Some(frame));
+                }
+                Ok(None) => self.give_back_memory(),
+                Err(error) => return Err(io::Error::new(io::ErrorKind::InvalidData, error)),
+            }
+            self.stream.readable().await?;
+            if read(&self.stream, &mut self.buffer)? == Some(0) {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// An idle connection holds no buffer, and a frame that was the last in its buffer is the only one to hold it.
+    fn give_back_memory(&mut self) {
+        if self.buffer.is_empty() {
+            self.buffer = BytesMut::new();
+        }
+    }
+}
+
+/// Reads what is there; `None` when nothing is, 0 at the end.
+fn read(stream: &TcpStream, buffer: &mut BytesMut) -> io::Result<Option<usize>> {
+    buffer.reserve(READ_BYTES);
+    match stream.try_read_buf(buffer) {
+        Ok(count) => Ok(Some(count)),
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Reads a bounded amount while a request is parked, to notice when the client goes away.
+async fn read_ahead(stream: &TcpStream, buffer: &mut BytesMut) -> io::Result<usize> {
+    if buffer.len() >= READ_BYTES {
+        // Whoever sends this much without waiting is noticed when the parked request is done.
+        std::future::pending::<()>().await;
+    }
+    loop {
+        stream.readable().await?;
+        if let Some(count) = read(stream, buffer)? {
+            return Ok(count);
+        }
+    }
+}

@@ -1,0 +1,240 @@
+//! The state behind one lock, and the way from its outputs to the tasks of the connections.
+//!
+//! A connection's task calls the state itself: most requests are answered without waking anybody. The lock is never held
+//! across an await. One task keeps time.
+
+use super::connection::Event;
+use crate::cluster::NodeId;
+use crate::state::{BrokerOutput, BrokerState, ConnId};
+use bytes::Bytes;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::{Notify, oneshot};
+use tokio::task::AbortHandle;
+use tontine_group::Instant;
+
+/// What happens next on a connection that handed in a request.
+#[derive(Debug)]
+pub(super) enum Next {
+    /// This is the outcome.
+    Now(Event),
+    /// It comes later.
+    Later(oneshot::Receiver<Event>),
+    /// The connection is closed.
+    Closed,
+}
+
+#[derive(Debug)]
+struct Entry {
+    task: AbortHandle,
+    waiter: Option<oneshot::Sender<Event>>,
+    last_request: Instant,
+}
+
+#[derive(Debug)]
+struct Inner {
+    state: BrokerState,
+    connections: HashMap<ConnId, Entry>,
+    /// When the timer will call; `None` is never.
+    scheduled: Option<Instant>,
+}
+
+/// State, connections and clock of a running broker.
+#[derive(Debug)]
+pub(super) struct Shared {
+    inner: Mutex<Inner>,
+    origin: tokio::time::Instant,
+    next_conn: AtomicU64,
+    sooner: Notify,
+}
+
+impl Shared {
+    pub(super) fn new(state: BrokerState) -> Arc<Self> {
+        let inner = Inner { state, connections: HashMap::new(), scheduled: Some(Instant::ZERO) };
+        Arc::new(Self {
+            inner: Mutex::new(inner),
+            origin: tokio::time::Instant::now(),
+            next_conn: AtomicU64::new(0),
+            sooner: Notify::new(),
+        })
+    }
+
+    pub(super) fn now(&self) -> Instant {
+        Instant::from_origin(self.origin.elapsed())
+    }
+
+    /// A panic elsewhere does not make the state worse than a stopped broker: go on with it.
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Does something with the state and carries out what comes of it.
+    pub(super) fn with<R>(&self, act: impl FnOnce(&mut BrokerState, Instant) -> R) -> R {
+        let now = self.now();
+        let mut inner = self.lock();
+        let result = act(&mut inner.state, now);
+        self.drain(&mut inner, None);
+        result
+    }
+
+    /// Looks at the state.
+    pub(super) fn look<R>(&self, look: impl FnOnce(&BrokerState) -> R) -> R {
+        look(&self.lock().state)
+    }
+
+    /// Takes in a connection whose task `spawn` starts; `None` when there are too many.
+    pub(super) fn connect(
+        &self,
+        node: NodeId,
+        host: String,
+        spawn: impl FnOnce(ConnId) -> AbortHandle,
+    ) -> Option<ConnId> {
+        let now = self.now();
+        let mut inner = self.lock();
+        if inner.connections.len() >= inner.state.settings().max_connections || !inner.state.is_up(node) {
+            return None;
+        }
+        let conn = ConnId(self.next_conn.fetch_add(1, Ordering::Relaxed));
+        inner.state.handle_connected(now, conn, node, host);
+        // The lock is held until the entry is there: the task cannot hand in a request before.
+        let task = spawn(conn);
+        inner.connections.insert(conn, Entry { task, waiter: None, last_request: now });
+        Some(conn)
+    }
+
+    /// A connection is gone.
+    pub(super) fn disconnected(&self, conn: ConnId) {
+        let now = self.now();
+        let mut inner = self.lock();
+        if inner.connections.remove(&conn).is_some() {
+            inner.state.handle_disconnected(now, conn);
+            self.drain(&mut inner, None);
+        }
+    }
+
+    /// Hands in a request.
+    pub(super) fn request(&self, conn: ConnId, frame: Bytes) -> Next {
+        let now = self.now();
+        let mut inner = self.lock();
+        inner.state.handle_frame(now, conn, frame);
+        let outcome = self.drain(&mut inner, Some(conn));
+        let Some(entry) = inner.connections.get_mut(&conn) else { return Next::Closed };
+        entry.last_request = now;
+        match outcome {
+            Some(event) => Next::Now(event),
+            None => {
+                let (sender, receiver) = oneshot::channel();
+                entry.waiter = Some(sender);
+                Next::Later(receiver)
+            }
+        }
+    }
+
+    /// Carries out what the state wants; what is for `mine` is handed back.
+    fn drain(&self, inner: &mut Inner, mine: Option<ConnId>) -> Option<Event> {
+        let mut outcome = None;
+        loop {
+            let (conn, event) = match inner.state.poll_output() {
+                BrokerOutput::Reply { conn, version, correlation_id, response } => {
+                    (conn, Event::Reply { version, correlation_id, response: Box::new(response) })
+                }
+                BrokerOutput::Silent { conn } => (conn, Event::Silent),
+                BrokerOutput::Disconnect { conn, why } => {
+                    tracing::debug!(conn = conn.0, %why, "closing a connection");
+                    if let Some(entry) = inner.connections.remove(&conn) {
+                        entry.task.abort();
+                    }
+                    continue;
+                }
+                BrokerOutput::Transition(transition) => {
+                    tracing::debug!(
+                        group = %transition.group, from = %transition.from, to = %transition.to,
+                        generation = transition.generation, cause = %transition.cause, "group"
+                    );
+                    continue;
+                }
+                BrokerOutput::Wait(deadline) => {
+                    self.schedule(inner, deadline);
+                    return outcome;
+                }
+            };
+            if mine == Some(conn) {
+                outcome = Some(event);
+            } else if let Some(waiter) =
+                inner.connections.get_mut(&conn).and_then(|entry| entry.waiter.take())
+            {
+                // A task that went away meanwhile needs no answer.
+                let _ = waiter.send(event);
+            }
+        }
+    }
+
+    fn schedule(&self, inner: &mut Inner, deadline: Option<Instant>) {
+        if let Some(at) = deadline
+            && inner.scheduled.is_none_or(|scheduled| at < scheduled)
+        {
+            inner.scheduled = Some(at);
+            self.sooner.notify_one();
+        }
+    }
+
+    /// Calls the state whenever its time has come; never returns.
+    pub(super) async fn keep_time(self: Arc<Self>) {
+        loop {
+            let scheduled = self.lock().scheduled;
+            match scheduled {
+                None => self.sooner.notified().await,
+                Some(at) => {
+                    let due = tokio::time::sleep_until(self.origin + at.since_origin());
+                    tokio::select! {
+                        () = due => self.time_out(),
+                        () = self.sooner.notified() => {}
+                    }
+                }
+            }
+        }
+    }
+
+    fn time_out(&self) {
+        let now = self.now();
+        let mut inner = self.lock();
+        inner.scheduled = None;
+        inner.state.handle_timeout(now);
+        self.drain(&mut inner, None);
+    }
+
+    /// Closes connections that have been silent for too long (`connections.max.idle.ms`); never returns.
+    pub(super) async fn close_idle(self: Arc<Self>) {
+        let Some(idle) = self.look(|state| state.settings().connections_max_idle) else { return };
+        let period = (idle / 4).clamp(Duration::from_millis(100), Duration::from_secs(60));
+        loop {
+            tokio::time::sleep(period).await;
+            let now = self.now();
+            let mut inner = self.lock();
+            let silent = |entry: &Entry| entry.waiter.is_none() && now - entry.last_request > idle;
+            let gone: Vec<ConnId> =
+                inner.connections.iter().filter(|(_, entry)| silent(entry)).map(|(conn, _)| *conn).collect();
+            for conn in gone {
+                if let Some(entry) = inner.connections.remove(&conn) {
+                    entry.task.abort();
+                    inner.state.handle_disconnected(now, conn);
+                }
+            }
+            self.drain(&mut inner, None);
+        }
+    }
+
+    /// Ends the tasks of all connections.
+    pub(super) fn close_all(&self) {
+        for (_, entry) in self.lock().connections.drain() {
+            entry.task.abort();
+        }
+    }
+
+    /// How many connections there are.
+    pub(super) fn connections(&self) -> usize {
+        self.lock().connections.len()
+    }
+}
