@@ -1,5 +1,7 @@
 //! A Kafka consumer for groups: eager, cooperative and consumer protocol, async listeners, safe commits.
 
+#[cfg(feature = "net")]
+pub mod admin;
 pub mod cluster;
 pub mod config;
 #[cfg(feature = "net")]
@@ -17,8 +19,11 @@ pub mod machine;
 pub mod net;
 mod offsets;
 mod records;
+pub mod requester;
 pub mod state;
 
+#[cfg(feature = "net")]
+pub use admin::Admin;
 #[cfg(feature = "net")]
 pub use consumer::{CommitFuture, Consumer, GroupMetadata, Offsets, Topics, Waker};
 pub use error::Error;

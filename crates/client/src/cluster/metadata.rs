@@ -199,7 +199,7 @@ impl BrokerInfo {
 }
 
 impl TopicMetadata {
-    fn new(topic: wire::MetadataResponseTopic) -> Option<Self> {
+    pub(crate) fn new(topic: wire::MetadataResponseTopic) -> Option<Self> {
         let partitions = topic.partitions.into_iter().map(|p| (p.partition_index, PartitionMetadata::new(p)));
         Some(Self {
             name: topic.name?.into(),
