@@ -13,7 +13,7 @@ mod topics;
 pub use cluster::{ClusterDescription, ElectionType};
 pub use configs::{ConfigChange, ConfigEntry, ConfigResource};
 pub use groups::{GroupDescription, GroupListing, MemberDescription};
-pub use offsets::{CommittedOffset, ListedOffset, OffsetSpec};
+pub use offsets::{ListedOffset, OffsetSpec};
 pub use topics::{CreatedTopic, NewTopic, TopicListing};
 
 use crate::{Error, config::AdminBuilder};

@@ -4,7 +4,7 @@ use super::{
     Admin, Each,
     caller::{Operation, checked},
 };
-use crate::{Error, TopicPartition, cluster::Target};
+use crate::{Error, OffsetAndMetadata, TopicPartition, cluster::Target};
 use std::{collections::BTreeMap, sync::Arc};
 use tontine_wire::{
     ErrorCode,
@@ -35,17 +35,6 @@ pub struct ListedOffset {
     pub leader_epoch: Option<i32>,
 }
 
-/// How far a group has read a partition.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CommittedOffset {
-    /// The next record's offset.
-    pub offset: i64,
-    /// The epoch of the leader that wrote the last record read.
-    pub leader_epoch: Option<i32>,
-    /// What was stored along with it.
-    pub metadata: String,
-}
-
 /// The last version of offset requests that names topics instead of giving their ids.
 const LAST_WITH_NAMES: i16 = 9;
 
@@ -57,13 +46,6 @@ impl OffsetSpec {
             Self::MaxTimestamp => -3,
             Self::Timestamp(ms) => ms.max(0),
         }
-    }
-}
-
-impl CommittedOffset {
-    /// This offset, with nothing stored along with it.
-    pub fn at(offset: i64) -> Self {
-        Self { offset, leader_epoch: None, metadata: String::new() }
     }
 }
 
@@ -178,7 +160,7 @@ impl Admin {
         &self,
         group: &str,
         partitions: Option<&[TopicPartition]>,
-    ) -> Result<BTreeMap<TopicPartition, CommittedOffset>, Error> {
+    ) -> Result<BTreeMap<TopicPartition, OffsetAndMetadata>, Error> {
         let context = format!("reading the offsets of group `{group}`");
         let op = self.caller.operation(context.clone());
         let id: Arc<str> = group.into();
@@ -205,7 +187,7 @@ impl Admin {
     pub async fn alter_group_offsets(
         &self,
         group: &str,
-        offsets: impl IntoIterator<Item = (TopicPartition, CommittedOffset)>,
+        offsets: impl IntoIterator<Item = (TopicPartition, OffsetAndMetadata)>,
     ) -> Result<Each<TopicPartition, ()>, Error> {
         let context = format!("setting the offsets of group `{group}`");
         let op = self.caller.operation(context.clone());
@@ -310,11 +292,11 @@ fn offset_fetch_request(
     }
 }
 
-type Fetched = (TopicPartition, ErrorCode, CommittedOffset);
+type Fetched = (TopicPartition, ErrorCode, OffsetAndMetadata);
 
 /// The answer of any version, for the one group that was asked about.
 fn flat(answer: offset_fetch::OffsetFetchResponse) -> (ErrorCode, Vec<Fetched>) {
-    let committed = |offset, epoch: i32, metadata: Option<String>| CommittedOffset {
+    let committed = |offset, epoch: i32, metadata: Option<String>| OffsetAndMetadata {
         offset,
         leader_epoch: (epoch >= 0).then_some(epoch),
         metadata: metadata.unwrap_or_default(),
@@ -345,7 +327,7 @@ fn flat(answer: offset_fetch::OffsetFetchResponse) -> (ErrorCode, Vec<Fetched>) 
 
 fn offset_commit_request(
     group: &str,
-    offsets: impl IntoIterator<Item = (TopicPartition, CommittedOffset)>,
+    offsets: impl IntoIterator<Item = (TopicPartition, OffsetAndMetadata)>,
 ) -> offset_commit::OffsetCommitRequest {
     let mut topics: BTreeMap<Arc<str>, Vec<_>> = BTreeMap::new();
     for (tp, committed) in offsets {

@@ -10,8 +10,8 @@ mod wall_clock;
 
 pub use clock::Clock;
 pub use driver::{Handle, spawn};
-pub(crate) use wall_clock::unix_ms;
 pub use tokio::sync::{mpsc, oneshot};
+pub(crate) use wall_clock::unix_ms;
 
 /// What the driver needs to know about sockets.
 #[derive(Clone, Debug)]
