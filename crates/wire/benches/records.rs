@@ -17,7 +17,7 @@ fn batch(compression: Compression, headers: &[(&str, Option<&[u8]>)]) -> Bytes {
     let mut builder = BatchBuilder::new(compression);
     let spent: usize =
         headers.iter().map(|(name, value)| 2 + name.len() + value.map_or(0, <[u8]>::len)).sum();
-    let value: Vec<u8> = (0..108 - spent).map(|i| (i * 7 % 251) as u8).collect();
+    let value: Vec<u8> = (0..109 - spent).map(|i| (i * 7 % 251) as u8).collect();
     for i in 0..RECORDS {
         let key = format!("key-{i:05}");
         builder

@@ -75,6 +75,17 @@ impl Reader {
         Ok(self.buf.split_to(n))
     }
 
+    /// Hands the next `n` bytes to `read` without taking a share of the buffer.
+    fn read<T>(
+        &mut self,
+        n: usize,
+        read: impl FnOnce(&[u8]) -> Result<T, DecodeError>,
+    ) -> Result<T, DecodeError> {
+        let value = read(self.buf.get(..n).ok_or(DecodeError::Truncated)?)?;
+        self.buf.advance(n);
+        Ok(value)
+    }
+
     /// A reader for the next `n` bytes, with the same budget; [`Reader::part_done`] takes back what it has not used.
     pub(crate) fn part(&mut self, n: usize) -> Result<Self, DecodeError> {
         Ok(Self { buf: self.take(n)?, budget: std::mem::take(&mut self.budget) })

@@ -102,8 +102,10 @@ impl Wire for Option<String> {
     }
     fn get(reader: &mut Reader, _: i16, flexible: bool) -> Result<Self, DecodeError> {
         let Some(n) = get_length(reader, Width::Two, flexible)? else { return Ok(None) };
-        let bytes = reader.take(n)?;
-        std::str::from_utf8(&bytes).map(|s| Some(s.to_owned())).map_err(|_| DecodeError::BadText)
+        reader.read(n, |bytes| match std::str::from_utf8(bytes) {
+            Ok(text) => Ok(Some(text.to_owned())),
+            Err(_) => Err(DecodeError::BadText),
+        })
     }
 }
 

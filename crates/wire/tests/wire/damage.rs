@@ -26,7 +26,7 @@ fn bytes_behind_a_message_are_an_error() {
 }
 
 /// One of the things that go wrong with bytes.
-fn damaged(bytes: &[u8], random: &mut Random) -> Bytes {
+pub(crate) fn damaged(bytes: &[u8], random: &mut Random) -> Bytes {
     let mut bytes = bytes.to_vec();
     for _ in 0..=random.below(3) {
         let Some(last) = bytes.len().checked_sub(1) else { break };
