@@ -1,0 +1,6 @@
+//! The consumer against the embedded broker, from the application's side.
+
+#![allow(unreachable_pub, reason = "a test binary has no outside")]
+
+mod first;
+mod rig;
