@@ -10,9 +10,11 @@ mod batch;
 mod build;
 mod compress;
 mod control;
+mod headers;
 mod lz4;
 mod owned;
 mod record;
+mod run;
 #[cfg(test)]
 mod tests;
 mod varint;
@@ -21,8 +23,10 @@ pub use batch::{Checksum, RecordBatch};
 pub use build::BatchBuilder;
 pub use compress::{Compression, DEFAULT_DECOMPRESSED_LIMIT};
 pub use control::{ControlType, end_transaction_marker};
+pub use headers::{Header, Headers};
 pub use owned::Record;
-pub use record::{Header, Headers, Iter, RecordRef, RecordRun, Records, RunIter};
+pub use record::{Iter, RecordRef, Records};
+pub use run::{RecordRun, RunIter};
 
 /// How the timestamps of a batch came about.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,6 +1,7 @@
 //! A record that lives on its own: one share of its batch's buffer, and where in it the parts are.
 
-use super::record::{Headers, RecordRef};
+use super::headers::Headers;
+use super::record::RecordRef;
 use bytes::Bytes;
 use std::fmt;
 

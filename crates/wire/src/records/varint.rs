@@ -1,4 +1,4 @@
-//! Zigzag variable-length integers, as records use them.
+//! Zigzag variable-length integers, as records use them, and bytes behind such a length.
 //!
 //! The one- and two-byte forms are read without a loop: they are nearly all there is in a batch.
 
@@ -48,6 +48,18 @@ fn get_long(input: &mut &[u8], most: u32) -> Option<u64> {
         }
     }
     None
+}
+
+/// Bytes with their length in front, -1 for null.
+#[inline(always)]
+pub(super) fn nullable<'a>(input: &mut &'a [u8]) -> Option<Option<&'a [u8]>> {
+    let length = get_i32(input)?;
+    if length < 0 {
+        return (length == -1).then_some(None);
+    }
+    let (bytes, rest) = input.split_at_checked(length as usize)?;
+    *input = rest;
+    Some(Some(bytes))
 }
 
 /// Appends an integer.
