@@ -15,15 +15,26 @@ struct Case {
     topics: usize,
     partitions: i32,
     members: usize,
-    /// Whether each member wants a random half of the topics.
-    halves: bool,
+    wants: Wants,
 }
 
-const CASES: [Case; 4] = [
-    Case { name: "b", topics: 100, partitions: 100, members: 100, halves: false },
-    Case { name: "c", topics: 500, partitions: 2000, members: 2000, halves: false },
-    Case { name: "d", topics: 1000, partitions: 10, members: 200, halves: true },
-    Case { name: "e", topics: 10_000, partitions: 10, members: 200, halves: true },
+/// Which topics the members want.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Wants {
+    All,
+    /// Each a random half.
+    Halves,
+    /// All want all but the first member, which wants one topic less.
+    AllButOne,
+}
+
+const CASES: [Case; 6] = [
+    Case { name: "b", topics: 100, partitions: 100, members: 100, wants: Wants::All },
+    Case { name: "c", topics: 500, partitions: 2000, members: 2000, wants: Wants::All },
+    Case { name: "d", topics: 1000, partitions: 10, members: 200, wants: Wants::Halves },
+    Case { name: "e", topics: 10_000, partitions: 10, members: 200, wants: Wants::Halves },
+    Case { name: "g", topics: 500, partitions: 2000, members: 2000, wants: Wants::Halves },
+    Case { name: "f", topics: 500, partitions: 2000, members: 2000, wants: Wants::AllButOne },
 ];
 
 /// An assignor that the broker runs, measured like the others.
@@ -44,9 +55,8 @@ fn main() {
     let rounds = std::env::args().filter_map(|arg| arg.parse().ok()).next().unwrap_or(5);
     println!("CPU ms, lowest of {rounds}; moved: partitions taken from living members");
     for case in &CASES {
-        let Case { name, topics, partitions, members, halves } = case;
-        let wanting = if *halves { "each a random half" } else { "each all" };
-        println!("\n{name}: {topics} topics x {partitions} partitions, {members} members, {wanting}");
+        let Case { name, topics, partitions, members, wants } = case;
+        println!("\n{name}: {topics} topics x {partitions} partitions, {members} members, wants: {wants:?}");
         println!(
             "{:<20} {:>8} {:>8} {:>8} {:>12} {:>12}",
             "", "fresh", "leave", "join", "moved, leave", "moved, join"
@@ -97,13 +107,17 @@ fn group(case: &Case) -> (Topics, Vec<MemberSubscription>) {
     let topics = names.iter().fold(Topics::new(), |topics, name| topics.with(name.clone(), case.partitions));
     let mut random = 0x2545_F491_4F6C_DD1D_u64;
     let mut member = |i: usize| {
-        let wanted = names.iter().filter(|_| {
+        let wanted = names.iter().enumerate().filter(|(topic, _)| {
             random ^= random << 13;
             random ^= random >> 7;
             random ^= random << 17;
-            !case.halves || random & (1 << 20) == 0
+            match case.wants {
+                Wants::All => true,
+                Wants::Halves => random & (1 << 20) == 0,
+                Wants::AllButOne => i != 0 || *topic != 0,
+            }
         });
-        let topics = wanted.cloned().collect();
+        let topics = wanted.map(|(_, name)| name.clone()).collect();
         MemberSubscription { member_id: format!("consumer-{i:05}"), topics, ..MemberSubscription::default() }
     };
     let members = (0..=case.members).map(&mut member).collect();

@@ -1,11 +1,12 @@
 //! Balance where members want different topics.
 //!
 //! Deals what is free to whoever has least among those who want it, the most sought-after topics last. That is nearly
-//! balanced already; [`pull`] and [`paths`] do the rest, first with the partitions that were free, then with all.
+//! balanced already; [`pull`] and [`paths`] do the rest, first with the partitions that were free, then with all, and [`home`] looks after what
+//! was moved in vain.
 
 use super::{
     super::layout::{Layout, NOBODY, Subscribers},
-    loads, paths, pull,
+    home, loads, paths, pull,
 };
 use std::{cmp::Reverse, collections::BinaryHeap};
 
@@ -42,6 +43,7 @@ pub(super) fn deal(layout: &Layout<'_>, kept: Vec<u32>) -> Vec<u32> {
             paths::even_out(&mut deal, movable);
         }
     }
+    home::bring_home(&mut deal);
     deal.owners
 }
 
@@ -52,16 +54,21 @@ impl Deal<'_, '_> {
         most.zip(self.loads.iter().min()).is_none_or(|(most, least)| most - least < 2)
     }
 
+    /// Whether a partition is with the member that had it before.
+    pub(super) fn is_home(&self, slot: usize) -> bool {
+        self.owners[slot] == self.homes[slot]
+    }
+
     /// Whether a partition may be moved away from its owner.
     pub(super) fn may_move(&self, slot: usize, movable: Movable) -> bool {
-        movable == Movable::All || self.owners[slot] != self.homes[slot]
+        movable == Movable::All || !self.is_home(slot)
     }
 
     /// How much it costs to move a partition to a member: nothing to bring it home, nothing much while it is not at home.
     pub(super) fn cost(&self, slot: usize, to: u32) -> u8 {
         if self.homes[slot] == to {
             0
-        } else if self.homes[slot] != self.owners[slot] {
+        } else if !self.is_home(slot) {
             1
         } else {
             2

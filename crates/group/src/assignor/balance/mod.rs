@@ -12,6 +12,8 @@
 //! Mirrors what `AbstractStickyAssignor` and the broker's `UniformAssignor` promise, not how they go about it.
 
 mod equal;
+mod holdings;
+mod home;
 mod mixed;
 mod paths;
 mod pull;

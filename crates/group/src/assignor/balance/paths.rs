@@ -5,7 +5,10 @@
 //! as even as can be, and is left alone from then on: whoever could reach them has no more than they have. So the whole
 //! search for what cannot be improved costs one walk over all subscriptions.
 
-use super::mixed::{Deal, Movable};
+use super::{
+    holdings::{Holding, Holdings},
+    mixed::{Deal, Movable},
+};
 use std::collections::VecDeque;
 
 /// Evens out all there is to even out.
@@ -22,16 +25,6 @@ pub(super) fn even_out(deal: &mut Deal<'_, '_>, movable: Movable) {
     }
 }
 
-/// How many partitions of a topic a member has that may be moved.
-#[derive(Clone, Copy)]
-struct Holding {
-    row: u32,
-    /// Not at home: they cost nothing to move.
-    loose: u32,
-    /// At home.
-    sticky: u32,
-}
-
 /// Where a member was reached from.
 #[derive(Clone, Copy)]
 struct Step {
@@ -44,8 +37,7 @@ struct Step {
 const FAR: u32 = u32::MAX;
 
 struct Search {
-    movable: Movable,
-    holdings: Vec<Vec<Holding>>,
+    holdings: Holdings,
     settled: Vec<bool>,
     /// By member: moves from home on the way there.
     distance: Vec<u32>,
@@ -59,8 +51,7 @@ impl Search {
     fn new(deal: &Deal<'_, '_>, movable: Movable) -> Self {
         let members = deal.loads.len();
         Self {
-            movable,
-            holdings: holdings(deal, movable),
+            holdings: Holdings::new(deal, movable),
             settled: vec![false; members],
             distance: vec![FAR; members],
             visited: vec![false; members],
@@ -93,8 +84,8 @@ impl Search {
             if deal.loads[member] + 2 <= highest {
                 return Some(member);
             }
-            for nth in 0..self.holdings[member].len() {
-                self.reach(deal, member, self.holdings[member][nth], &mut queue);
+            for nth in 0..self.holdings.of(member).len() {
+                self.reach(deal, member, self.holdings.of(member)[nth], &mut queue);
             }
         }
         None
@@ -125,7 +116,7 @@ impl Search {
         let width = way.iter().map(|(step, _)| self.width(*step)).min().unwrap_or(0);
         let amount = room.min(width).min(self.lead(deal, highest)).max(1);
         for (step, to) in way {
-            self.hand_over(deal, step, to, amount as usize);
+            self.holdings.hand_over(deal, step.from, step.row, to, amount as usize);
         }
     }
 
@@ -151,36 +142,8 @@ impl Search {
 
     /// How many partitions a step can move at its cost.
     fn width(&self, step: Step) -> u32 {
-        let holdings = &self.holdings[step.from as usize];
-        let held = holdings.binary_search_by_key(&step.row, |held| held.row).map(|at| holdings[at]);
+        let held = self.holdings.of_row(step.from, step.row);
         held.map_or(0, |held| if step.loose { held.loose } else { held.sticky })
-    }
-
-    fn hand_over(&mut self, deal: &mut Deal<'_, '_>, step: Step, to: u32, amount: usize) {
-        let range = deal.layout.rows[step.row as usize].range();
-        let mut slots: Vec<usize> = range
-            .filter(|slot| deal.owners[*slot] == step.from && deal.may_move(*slot, self.movable))
-            .collect();
-        slots.sort_by_key(|slot| deal.cost(*slot, to));
-        for slot in slots.into_iter().take(amount) {
-            self.hold(step.from, step.row, deal.homes[slot] == step.from, -1);
-            deal.give(slot, to);
-            self.hold(to, step.row, deal.homes[slot] == to, 1);
-        }
-    }
-
-    /// Counts a partition that came or went. One that has come home may not be moved again if only loose ones may.
-    fn hold(&mut self, member: u32, row: u32, home: bool, change: i32) {
-        if home && self.movable == Movable::Loose {
-            return;
-        }
-        let holdings = &mut self.holdings[member as usize];
-        let at = holdings.binary_search_by_key(&row, |held| held.row).unwrap_or_else(|at| {
-            holdings.insert(at, Holding { row, loose: 0, sticky: 0 });
-            at
-        });
-        let count = if home { &mut holdings[at].sticky } else { &mut holdings[at].loose };
-        *count = count.saturating_add_signed(change);
     }
 
     /// Leaves all that were reached alone from now on.
@@ -189,19 +152,4 @@ impl Search {
             *settled |= *visited;
         }
     }
-}
-
-fn holdings(deal: &Deal<'_, '_>, movable: Movable) -> Vec<Vec<Holding>> {
-    let mut all: Vec<Vec<Holding>> = vec![Vec::new(); deal.loads.len()];
-    for (nth, row) in deal.layout.rows.iter().enumerate() {
-        for slot in row.range().filter(|slot| deal.may_move(*slot, movable)) {
-            let Some(holdings) = all.get_mut(deal.owners[slot] as usize) else { continue };
-            if holdings.last().is_none_or(|held| held.row != nth as u32) {
-                holdings.push(Holding { row: nth as u32, loose: 0, sticky: 0 });
-            }
-            let Some(held) = holdings.last_mut() else { continue };
-            if deal.homes[slot] == deal.owners[slot] { held.sticky += 1 } else { held.loose += 1 }
-        }
-    }
-    all
 }
