@@ -14,6 +14,7 @@ pub mod cluster;
 pub mod history;
 pub mod invariants;
 pub mod java;
+pub mod member;
 pub mod plain;
 pub mod process;
 pub mod proxy;

@@ -11,9 +11,10 @@ use tontine_wire::ErrorCode;
 use tontine_wire::api::create_partitions::{CreatePartitionsRequest, CreatePartitionsTopic};
 use tontine_wire::api::create_topics::{CreatableTopic, CreatableTopicConfig, CreateTopicsRequest};
 use tontine_wire::api::delete_topics::{DeleteTopicState, DeleteTopicsRequest};
-use tontine_wire::api::describe_groups::{DescribeGroupsRequest, DescribedGroup};
+use tontine_wire::api::describe_groups::{DescribeGroupsRequest, DescribedGroup, DescribedGroupMember};
 use tontine_wire::api::elect_leaders::ElectLeadersRequest;
 use tontine_wire::api::find_coordinator::FindCoordinatorRequest;
+use tontine_wire::api::leave_group::{LeaveGroupRequest, MemberIdentity};
 use tontine_wire::api::list_offsets::{ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic};
 use tontine_wire::api::metadata::{MetadataRequest, MetadataRequestTopic, MetadataResponse};
 use tontine_wire::api::offset_fetch::{OffsetFetchRequest, OffsetFetchRequestGroup};
@@ -210,6 +211,20 @@ impl PlainClient {
             (described.group_state == state && described.members.len() == members).then_some(described)
         })
         .await
+    }
+
+    /// Removes every member of a classic group, as an administrator does.
+    pub async fn remove_all_members(&self, group: &str) -> Result<(), Failure> {
+        let described = self.describe_group(group).await?;
+        let member = |member: DescribedGroupMember| MemberIdentity {
+            member_id: member.member_id,
+            group_instance_id: member.group_instance_id,
+            reason: Some("removed by an administrator".to_owned()),
+        };
+        let members = described.members.into_iter().map(member).collect();
+        let request = LeaveGroupRequest { group_id: group.to_owned(), members, ..Default::default() };
+        let answer = self.coordinator(group, CLIENT_ID).await?.call(5, request).await?;
+        accept(answer.error_code, &format!("remove the members of {group}"))
     }
 
     /// The offset after the last record of each partition.

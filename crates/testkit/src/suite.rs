@@ -71,6 +71,35 @@ impl Suite {
         self.add(name, 1, body)
     }
 
+    /// Registers a body that takes a value more, so that one body becomes several tests.
+    pub fn one_with<T, F>(&mut self, name: &str, value: T, body: fn(Cluster, T) -> F) -> &mut Entry
+    where
+        T: Clone + Send + Sync + 'static,
+        F: Future<Output = Outcome> + 'static,
+    {
+        self.add_body(name, 1, Arc::new(move |cluster| Box::pin(body(cluster, value.clone()))))
+    }
+
+    /// Registers a body that takes a value more and needs three nodes.
+    pub fn three_with<T, F>(&mut self, name: &str, value: T, body: fn(Cluster, T) -> F) -> &mut Entry
+    where
+        T: Clone + Send + Sync + 'static,
+        F: Future<Output = Outcome> + 'static,
+    {
+        self.add_body(name, 3, Arc::new(move |cluster| Box::pin(body(cluster, value.clone()))))
+    }
+
+    /// Registers a body that takes a value more and runs Java members.
+    pub fn java_with<T, F>(&mut self, name: &str, value: T, body: fn(Cluster, T) -> F) -> &mut Entry
+    where
+        T: Clone + Send + Sync + 'static,
+        F: Future<Output = Outcome> + 'static,
+    {
+        let entry = self.one_with(name, value, body);
+        entry.needs_java = true;
+        entry
+    }
+
     /// Registers a body that needs three nodes.
     pub fn three<F>(&mut self, name: &str, body: fn(Cluster) -> F) -> &mut Entry
     where
@@ -93,6 +122,10 @@ impl Suite {
     where
         F: Future<Output = Outcome> + 'static,
     {
+        self.add_body(name, nodes, Arc::new(move |cluster| Box::pin(body(cluster))))
+    }
+
+    fn add_body(&mut self, name: &str, nodes: usize, body: Body) -> &mut Entry {
         let at = self.entries.len();
         self.entries.push(Entry {
             name: name.to_owned(),
@@ -100,7 +133,7 @@ impl Suite {
             needs_java: false,
             kinds: vec![Kind::Apache],
             deadline: DEADLINE,
-            body: Arc::new(move |cluster| Box::pin(body(cluster))),
+            body,
         });
         &mut self.entries[at]
     }
@@ -213,6 +246,14 @@ impl Shared {
         let slot = if nodes > 1 { &self.three } else { &self.one };
         slot.get_or_init(|| new_runtime()?.block_on(ApacheKafka::start(nodes)).map(Arc::new)).clone()
     }
+}
+
+/// Registers functions of the current module as tests with one value more.
+#[macro_export]
+macro_rules! bodies_with {
+    ($suite:expr, $group:expr, $value:expr, $kind:ident: [$($name:ident),* $(,)?] $(,)?) => {
+        $($suite.$kind(&format!("{}::{}", $group, stringify!($name)), $value, $name);)*
+    };
 }
 
 /// Registers functions of the current module under its name: `bodies!(suite, "joining", one: [a, b], three: [c])`.

@@ -81,7 +81,10 @@ impl History {
         self.locked().clone()
     }
 
-    /// Waits until `condition` finds what it looks for; fails with `what` and the last events when `deadline` passes.
+    /// Waits until `condition` finds what it looks for in the events. It must not ask the history itself, which is held
+    /// while it looks.
+    ///
+    /// Fails with `what` and the last events when `deadline` passes.
     pub async fn until<T>(
         &self,
         what: &str,
@@ -119,6 +122,43 @@ impl History {
     /// The callbacks of one member, as text: `R(t0 t1) A() L(t0)`; topics by the stems of their names.
     pub fn callbacks(&self, member: &str) -> Vec<String> {
         callbacks(&self.locked(), member)
+    }
+
+    /// The callbacks of one member with the numbers of their partitions: `R(6) A(3)`.
+    pub fn shapes(&self, member: &str) -> Vec<String> {
+        shapes(&self.locked(), member)
+    }
+
+    /// Waits until the callbacks of `member` from the `skip`th on have exactly these shapes, separated by blanks.
+    pub async fn until_shapes(
+        &self,
+        member: &str,
+        skip: usize,
+        expected: &str,
+        deadline: Duration,
+    ) -> Result<(), Failure> {
+        let what = format!("{member} is called {expected}");
+        self.until(&what, deadline, |events| {
+            let shapes = shapes(events, member);
+            (shapes.get(skip..).unwrap_or_default().join(" ") == expected).then_some(())
+        })
+        .await
+    }
+
+    /// Waits until the callbacks of `member` from the `skip`th on are exactly these, separated by blanks.
+    pub async fn until_callbacks(
+        &self,
+        member: &str,
+        skip: usize,
+        expected: &str,
+        deadline: Duration,
+    ) -> Result<(), Failure> {
+        let what = format!("{member} is called {expected}");
+        self.until(&what, deadline, |events| {
+            let callbacks = callbacks(events, member);
+            (callbacks.get(skip..).unwrap_or_default().join(" ") == expected).then_some(())
+        })
+        .await
     }
 
     /// Who owns what now, by the callbacks that have begun (revoked, lost) or returned (assigned).
@@ -189,7 +229,8 @@ fn owners(events: &[Event]) -> BTreeMap<TopicPartition, BTreeSet<Arc<str>>> {
     owners
 }
 
-fn callbacks(events: &[Event], member: &str) -> Vec<String> {
+/// The callbacks of one member, as text: `R(t0 t1) A() L(t0)`; topics by the stems of their names.
+pub fn callbacks(events: &[Event], member: &str) -> Vec<String> {
     let mine = events.iter().filter(|event| &*event.member == member);
     let called = mine.filter_map(|event| match &event.what {
         What::Called(callback, partitions) => Some((callback, partitions)),
@@ -202,6 +243,16 @@ fn callbacks(events: &[Event], member: &str) -> Vec<String> {
             format!("{}({})", callback.letter(), names.join(" "))
         })
         .collect()
+}
+
+/// The callbacks of one member with the numbers of their partitions: `R(6) A(3)`.
+pub fn shapes(events: &[Event], member: &str) -> Vec<String> {
+    let mine = events.iter().filter(|event| &*event.member == member);
+    let called = mine.filter_map(|event| match &event.what {
+        What::Called(callback, partitions) => Some(format!("{}({})", callback.letter(), partitions.len())),
+        _ => None,
+    });
+    called.collect()
 }
 
 /// A topic's name without what makes it unique.

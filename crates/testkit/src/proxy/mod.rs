@@ -80,11 +80,17 @@ impl Proxy {
     pub fn flow(&self) {
         self.shared.flowing.send_replace(true);
     }
+
+    /// Ends it: nothing goes through from this moment on, connections are closed, new ones refused.
+    pub fn shut(&self) {
+        self.shared.flowing.send_replace(false);
+        self.shared.cuts.send_replace(None);
+    }
 }
 
 impl Drop for Proxy {
     fn drop(&mut self) {
-        self.shared.cuts.send_replace(None);
+        self.shut();
     }
 }
 

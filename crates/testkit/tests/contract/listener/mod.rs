@@ -1,0 +1,86 @@
+//! What a rebalance listener is told: every line of Kafka's tables, in both ways to rebalance, against Kafka's own answers.
+//!
+//! Topics `ca` (2 partitions) and `cb` (4), as in the runs that the tables were read from.
+
+mod commits;
+mod errors;
+mod moves;
+mod own_part;
+mod time_out;
+
+use crate::mode::Mode;
+use std::time::Duration;
+use tontine_testkit::Failure;
+use tontine_testkit::cluster::Cluster;
+use tontine_testkit::history::History;
+use tontine_testkit::member::{Member, Plan};
+use tontine_testkit::suite::Suite;
+
+pub fn register(suite: &mut Suite) {
+    for mode in Mode::ALL {
+        moves::register(suite, mode);
+        own_part::register(suite, mode);
+        time_out::register(suite, mode);
+        commits::register(suite, mode);
+        errors::register(suite, mode);
+    }
+}
+
+/// How long anything here may take; most of it takes milliseconds.
+const SOON: Duration = Duration::from_secs(20);
+
+/// The topics `ca` and `cb`, and a group that reads them.
+struct Stage {
+    cluster: Cluster,
+    mode: Mode,
+    history: History,
+    group: String,
+    ca: String,
+    cb: String,
+}
+
+impl Stage {
+    async fn new(cluster: Cluster, mode: Mode) -> Result<Self, Failure> {
+        let ca = cluster.topic("ca", 2).await?;
+        let cb = cluster.topic("cb", 4).await?;
+        let group = cluster.unique("group");
+        cluster.until_coordinated(&group).await?;
+        Ok(Self { cluster, mode, history: History::new(), group, ca, cb })
+    }
+
+    fn plan(&self) -> Plan {
+        self.plan_for(&[&self.ca, &self.cb])
+    }
+
+    fn plan_for(&self, topics: &[&str]) -> Plan {
+        Plan::new(&self.cluster.bootstrap_servers(), &self.group, topics).assignor(self.mode.assignor())
+    }
+
+    fn member(&self, name: &str) -> Result<Member, Failure> {
+        Member::start(&self.history, name, self.plan())
+    }
+
+    /// A member that owns all six partitions.
+    async fn alone(&self, name: &str, plan: Plan) -> Result<Member, Failure> {
+        let member = Member::start(&self.history, name, plan)?;
+        self.until_shapes(name, 0, "A(6)").await?;
+        Ok(member)
+    }
+
+    /// Two members with three partitions each, and how many callbacks each of them has seen.
+    async fn pair(&self) -> Result<(Member, Member, usize, usize), Failure> {
+        let a = self.alone("a", self.plan()).await?;
+        let b = self.member("b")?;
+        self.until_shapes("a", 0, self.mode.pick("A(6) R(6) A(3)", "A(6) R(3) A(0) A(0)")).await?;
+        self.until_shapes("b", 0, self.mode.pick("A(3)", "A(0) A(3)")).await?;
+        Ok((a, b, self.history.shapes("a").len(), self.history.shapes("b").len()))
+    }
+
+    async fn until_shapes(&self, member: &str, skip: usize, expected: &str) -> Result<(), Failure> {
+        self.history.until_shapes(member, skip, expected, SOON).await
+    }
+
+    async fn until_callbacks(&self, member: &str, skip: usize, expected: &str) -> Result<(), Failure> {
+        self.history.until_callbacks(member, skip, expected, SOON).await
+    }
+}
