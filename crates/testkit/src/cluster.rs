@@ -7,6 +7,7 @@ use crate::{Failure, failure, wait};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
+use tontine_broker::Broker;
 
 /// What a body runs against.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,13 +29,22 @@ pub struct Cluster {
 
 #[derive(Debug)]
 enum Backend {
+    Embedded(Broker),
     Apache(Arc<ApacheKafka>),
 }
 
 impl Cluster {
     /// A fresh embedded broker of one node, or of three.
-    pub async fn embedded(_nodes: usize) -> Result<Self, Failure> {
-        Err(failure!("the embedded broker is not here yet"))
+    pub async fn embedded(nodes: usize) -> Result<Self, Failure> {
+        let settings = [
+            ("group.min.session.timeout.ms", "500"),
+            ("offsets.topic.num.partitions", "3"),
+            ("auto.create.topics.enable", "false"),
+        ];
+        let builder =
+            settings.iter().fold(Broker::builder(), |builder, (key, value)| builder.config(key, value));
+        let broker = builder.nodes(nodes).start().await.map_err(|e| failure!("no embedded broker: {e}"))?;
+        Ok(Self::new(Backend::Embedded(broker)))
     }
 
     /// Apache Kafka, which other tests use as well; one of three nodes is healed first.
@@ -53,6 +63,7 @@ impl Cluster {
     /// What this is.
     pub fn kind(&self) -> Kind {
         match self.backend {
+            Backend::Embedded(_) => Kind::Embedded,
             Backend::Apache(_) => Kind::Apache,
         }
     }
@@ -60,6 +71,7 @@ impl Cluster {
     /// `host:port` of every node, with commas between.
     pub fn bootstrap_servers(&self) -> String {
         match &self.backend {
+            Backend::Embedded(broker) => broker.bootstrap_servers(),
             Backend::Apache(kafka) => kafka.bootstrap_servers(),
         }
     }
@@ -67,6 +79,7 @@ impl Cluster {
     /// The ids of all nodes, running or not.
     pub fn node_ids(&self) -> Vec<i32> {
         match &self.backend {
+            Backend::Embedded(broker) => broker.nodes(),
             Backend::Apache(kafka) => kafka.node_ids(),
         }
     }
@@ -96,6 +109,7 @@ impl Cluster {
     /// Takes a node away at once, as a power cut does.
     pub async fn kill_node(&self, id: i32) -> Result<(), Failure> {
         match &self.backend {
+            Backend::Embedded(broker) => stop(broker, id).await,
             Backend::Apache(kafka) => kafka.kill_node(id).await,
         }
     }
@@ -103,6 +117,7 @@ impl Cluster {
     /// Shuts a node down in order.
     pub async fn stop_node(&self, id: i32) -> Result<(), Failure> {
         match &self.backend {
+            Backend::Embedded(broker) => stop(broker, id).await,
             Backend::Apache(kafka) => kafka.stop_node(id).await,
         }
     }
@@ -110,6 +125,9 @@ impl Cluster {
     /// Brings a node back.
     pub async fn start_node(&self, id: i32) -> Result<(), Failure> {
         match &self.backend {
+            Backend::Embedded(broker) => {
+                broker.start_node(id).await.map_err(|e| failure!("cannot start node {id}: {e}"))
+            }
             Backend::Apache(kafka) => kafka.start_node(id).await,
         }
     }
@@ -129,4 +147,8 @@ impl Cluster {
             .await?
             .map(drop)
     }
+}
+
+async fn stop(broker: &Broker, id: i32) -> Result<(), Failure> {
+    broker.stop_node(id).await.map_err(|e| failure!("cannot stop node {id}: {e}"))
 }

@@ -131,7 +131,7 @@ impl Suite {
             name: name.to_owned(),
             nodes,
             needs_java: false,
-            kinds: vec![Kind::Apache],
+            kinds: vec![Kind::Embedded, Kind::Apache],
             deadline: DEADLINE,
             body,
         });
