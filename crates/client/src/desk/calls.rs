@@ -1,20 +1,19 @@
 //! Which answers somebody waits for.
 //!
-//! One owner makes one call at a time, so at most one answer is awaited; that of a call whose future was dropped is
-//! thrown away. Commits that nobody waits for are remembered until they have ended, in their order.
+//! One owner makes one call at a time, but a callback that runs inside a call (of `close`, of `unsubscribe`) makes calls of
+//! its own, so several answers can be awaited. That of a call whose future was dropped is thrown away. Commits that nobody waits for are remembered until they have ended, in their order.
 
 use super::Desk;
 use crate::{
     Error,
     state::{Answer, Ask, CallId},
 };
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 #[derive(Debug, Default)]
 pub(super) struct Calls {
     count: u64,
-    awaited: Option<CallId>,
-    answer: Option<Result<Answer, Error>>,
+    awaited: BTreeMap<CallId, Option<Result<Answer, Error>>>,
     /// Commits under way whose end the application is told.
     listened: BTreeSet<CallId>,
     ended: VecDeque<(CallId, Result<(), Error>)>,
@@ -33,8 +32,8 @@ impl Calls {
     pub(super) fn answered(&mut self, call: CallId, answer: Result<Answer, Error>) {
         if self.listened.remove(&call) {
             self.ended.push_back((call, answer.map(|_| ())));
-        } else if self.awaited == Some(call) {
-            self.answer = Some(answer);
+        } else if let Some(awaited) = self.awaited.get_mut(&call) {
+            *awaited = Some(answer);
         }
     }
 }
@@ -43,18 +42,20 @@ impl Desk {
     /// Asks, and waits for the answer from now on.
     pub(crate) fn call(&mut self, ask: impl FnOnce(CallId) -> Ask) -> CallId {
         let call = self.calls.next_id();
-        self.calls.awaited = Some(call);
-        self.calls.answer = None;
+        // Outside of a callback nobody can be waiting any more: what is left are calls whose futures were dropped.
+        if !self.is_calling() {
+            self.calls.awaited.clear();
+        }
+        self.calls.awaited.insert(call, None);
         self.asks.push(ask(call));
         call
     }
 
     /// The answer to the call that is waited for, when it has come.
     pub(crate) fn take_answer(&mut self, call: CallId) -> Option<Result<Answer, Error>> {
-        if self.calls.awaited != Some(call) {
-            return None;
-        }
-        self.calls.answer.take()
+        let answer = self.calls.awaited.get_mut(&call)?.take()?;
+        self.calls.awaited.remove(&call);
+        Some(answer)
     }
 
     /// Asks for a commit and does not wait: its end comes as [`super::Turn::CommitEnded`].

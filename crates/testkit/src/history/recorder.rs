@@ -129,7 +129,8 @@ impl History {
         shapes(&self.locked(), member)
     }
 
-    /// Waits until the callbacks of `member` from the `skip`th on have exactly these shapes, separated by blanks.
+    /// Waits until the callbacks of `member` from the `skip`th on have exactly these shapes, separated by blanks,
+    /// and the last one has returned.
     pub async fn until_shapes(
         &self,
         member: &str,
@@ -140,12 +141,14 @@ impl History {
         let what = format!("{member} is called {expected}");
         self.until(&what, deadline, |events| {
             let shapes = shapes(events, member);
-            (shapes.get(skip..).unwrap_or_default().join(" ") == expected).then_some(())
+            let all = shapes.get(skip..).unwrap_or_default().join(" ") == expected;
+            (all && has_returned(events, member)).then_some(())
         })
         .await
     }
 
-    /// Waits until the callbacks of `member` from the `skip`th on are exactly these, separated by blanks.
+    /// Waits until the callbacks of `member` from the `skip`th on are exactly these, separated by blanks, and
+    /// the last one has returned.
     pub async fn until_callbacks(
         &self,
         member: &str,
@@ -156,7 +159,8 @@ impl History {
         let what = format!("{member} is called {expected}");
         self.until(&what, deadline, |events| {
             let callbacks = callbacks(events, member);
-            (callbacks.get(skip..).unwrap_or_default().join(" ") == expected).then_some(())
+            let all = callbacks.get(skip..).unwrap_or_default().join(" ") == expected;
+            (all && has_returned(events, member)).then_some(())
         })
         .await
     }
@@ -243,6 +247,13 @@ pub fn callbacks(events: &[Event], member: &str) -> Vec<String> {
             format!("{}({})", callback.letter(), names.join(" "))
         })
         .collect()
+}
+
+/// Whether no callback of the member is running.
+fn has_returned(events: &[Event], member: &str) -> bool {
+    let mine = events.iter().rev().filter(|event| &*event.member == member);
+    let mut callbacks = mine.filter(|event| matches!(event.what, What::Called(..) | What::Returned(_)));
+    callbacks.next().is_none_or(|event| matches!(event.what, What::Returned(_)))
 }
 
 /// The callbacks of one member with the numbers of their partitions: `R(6) A(3)`.

@@ -17,10 +17,10 @@ pub(super) struct Recorder {
 
 impl Recorder {
     fn called(&self, callback: Callback, partitions: &[TopicPartition], generation: Option<i32>) {
-        self.log.called(callback, partitions.to_vec());
         if let Some(generation) = generation {
             self.log.write(What::Note(format!("generation {generation}")));
         }
+        self.log.called(callback, partitions.to_vec());
     }
 
     async fn linger(&self, what: Option<&In>) -> ListenerResult {
@@ -59,7 +59,9 @@ impl Recorder {
 
     async fn revoked(&self, cx: &mut Revoked<'_>, callback: Callback) -> ListenerResult {
         let what = self.todo.take(callback);
-        if matches!(what, Some(In::Commit)) || (self.commit == Commit::InRevoked && callback == Callback::Revoked) {
+        if matches!(what, Some(In::Commit))
+            || (self.commit == Commit::InRevoked && callback == Callback::Revoked)
+        {
             let offsets = self.consumed.all();
             self.log.commit_sent(offsets.clone());
             let result = commit_result(cx.commit_sync().await);

@@ -133,10 +133,8 @@ impl Member {
     /// Subscribes to these topics instead, with the same listener.
     pub async fn subscribe(&self, topics: &[&str]) -> Result<(), Failure> {
         let topics: Vec<String> = topics.iter().map(ToString::to_string).collect();
-        self.attempt("subscribe", |consumer| {
-            Box::pin(async move { consumer.subscribe_topics(topics).await })
-        })
-        .await
+        self.attempt("subscribe", |consumer| Box::pin(async move { consumer.subscribe_topics(topics).await }))
+            .await
     }
 
     /// Gives up the subscription, and polls no more.

@@ -1,8 +1,8 @@
 //! The application of a member: the loop that polls, does what it is told, and writes down what it sees.
 
+use super::Order;
 use super::listener::Recorder;
 use super::plan::{Commit, Plan};
-use super::Order;
 use crate::history::{CommitResult, End, MemberLog, What};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -35,7 +35,9 @@ impl Consumed {
 pub(super) fn commit_result(result: Result<(), Error>) -> CommitResult {
     match result {
         Ok(()) => CommitResult::Stored,
-        Err(error @ (Error::Timeout { .. } | Error::Disconnected(_))) => CommitResult::Unknown(error.to_string()),
+        Err(error @ (Error::Timeout { .. } | Error::Disconnected(_))) => {
+            CommitResult::Unknown(error.to_string())
+        }
         Err(error) => CommitResult::Refused(error.to_string()),
     }
 }

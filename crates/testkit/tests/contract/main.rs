@@ -3,6 +3,8 @@
 #![allow(unreachable_pub, reason = "a test binary has no outside")]
 
 mod java_alone;
+mod listener;
+mod mode;
 mod protocol;
 mod proxied;
 
@@ -14,5 +16,6 @@ fn main() -> ExitCode {
     protocol::register(&mut suite);
     proxied::register(&mut suite);
     java_alone::register(&mut suite);
+    listener::register(&mut suite);
     suite.run()
 }

@@ -50,7 +50,10 @@ fn delivered_twice(stage: &Stage) -> usize {
     all.filter(|record| !seen.insert(record.clone())).count()
 }
 
-async fn a_commit_in_revoked_leaves_nothing_to_read_again_after_close(cluster: Cluster, mode: Mode) -> Outcome {
+async fn a_commit_in_revoked_leaves_nothing_to_read_again_after_close(
+    cluster: Cluster,
+    mode: Mode,
+) -> Outcome {
     let stage = Stage::new(cluster, mode).await?;
     stage.cluster.plain().fill(&stage.cb, 4, 50).await?;
     let a = stage.alone("a", stage.plan().commit(Commit::InRevoked)).await?;
@@ -75,14 +78,17 @@ async fn a_commit_in_assigned_is_stored(cluster: Cluster, mode: Mode) -> Outcome
     stage.until_shapes("a", 0, mode.pick("A(6) R(6) A(3)", "A(6) R(3) A(0) A(0)")).await?;
     drop(a);
     let events = stage.history.events();
-    let refused = events.iter().filter(|event| {
-        matches!(&event.what, What::CommitEnded(_, result) if *result != CommitResult::Stored)
-    });
+    let refused = events.iter().filter(
+        |event| matches!(&event.what, What::CommitEnded(_, result) if *result != CommitResult::Stored),
+    );
     ensure_eq!(refused.count(), 0, "commits that were not stored");
     Ok(())
 }
 
-async fn what_was_consumed_is_committed_by_itself_before_it_is_revoked(cluster: Cluster, mode: Mode) -> Outcome {
+async fn what_was_consumed_is_committed_by_itself_before_it_is_revoked(
+    cluster: Cluster,
+    mode: Mode,
+) -> Outcome {
     let stage = Stage::new(cluster, mode).await?;
     stage.cluster.plain().fill(&stage.cb, 4, 50).await?;
     let a = stage.alone("a", stage.plan().auto_commit("3600000")).await?;

@@ -39,7 +39,11 @@ async fn a_failed_assigned_is_called_again_with_nothing_new_until_it_succeeds_an
     plan.next(Callback::Assigned, boom());
     let _a = tontine_testkit::member::Member::start(&stage.history, "a", plan)?;
     stage.history.until_delivered(&stage.cb, 40, SOON).await?;
-    ensure_eq!(stage.history.shapes("a"), ["A(6)", "A(0)", "A(0)"], "callbacks until records came");
+    ensure!(
+        stage.history.shapes("a") == ["A(6)", "A(0)", "A(0)"],
+        "callbacks until records came:\n{}",
+        stage.history.tail()
+    );
     ensure_eq!(reports(&stage.history.events(), "a", "boom"), 2, "errors that poll has reported");
     Ok(())
 }
@@ -56,10 +60,16 @@ async fn a_failed_revoked_is_reported_and_not_repeated_and_the_rebalance_goes_on
     stage.until_shapes("b", 0, mode.pick("A(3)", "A(0) A(3)")).await?;
     stage
         .history
-        .until("poll has reported the error", SOON, |events| (reports(events, "a", "boom") == 1).then_some(()))
+        .until("poll has reported the error", SOON, |events| {
+            (reports(events, "a", "boom") == 1).then_some(())
+        })
         .await?;
     let shapes = stage.history.shapes("a");
-    ensure_eq!(shapes.iter().filter(|s| s.starts_with('R')).count(), 1, "revoked callbacks of a in {shapes:?}");
+    ensure_eq!(
+        shapes.iter().filter(|s| s.starts_with('R')).count(),
+        1,
+        "revoked callbacks of a in {shapes:?}"
+    );
     ensure_eq!(stage.history.owned_by("a").len(), 3, "partitions that a has kept");
     Evidence::of(&stage.history).check()?;
     Ok(())

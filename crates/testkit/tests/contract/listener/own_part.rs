@@ -7,7 +7,7 @@ use tontine_testkit::history::{Callback, What};
 use tontine_testkit::invariants::Evidence;
 use tontine_testkit::member::In;
 use tontine_testkit::suite::{Outcome, Suite};
-use tontine_testkit::{bodies_with, ensure, ensure_eq, failure};
+use tontine_testkit::{bodies_with, ensure, ensure_eq};
 
 pub fn register(suite: &mut Suite, mode: Mode) {
     bodies_with!(suite, format!("listener::{}", mode.name()), mode, one_with: [
@@ -79,14 +79,13 @@ async fn a_seek_in_assigned_says_where_reading_begins(cluster: Cluster, mode: Mo
 async fn pausing_outlives_a_rebalance_where_the_partition_was_kept(cluster: Cluster, mode: Mode) -> Outcome {
     let stage = Stage::new(cluster, mode).await?;
     let a = stage.alone("a", stage.plan()).await?;
-    a.with(|consumer| {
+    a.attempt("pause", |consumer| {
         Box::pin(async move {
             let all: Vec<_> = consumer.assignment().into_iter().collect();
-            consumer.pause(&all).map_err(|e| e.to_string())
+            consumer.pause(&all)
         })
     })
-    .await?
-    .map_err(|e| failure!("cannot pause: {e}"))?;
+    .await?;
     let _b = stage.member("b")?;
     stage.until_shapes("a", 0, mode.pick("A(6) R(6) A(3)", "A(6) R(3) A(0) A(0)")).await?;
     let (paused, assigned) = a
