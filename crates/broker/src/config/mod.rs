@@ -101,7 +101,7 @@ impl TopicConfig {
     pub fn set(&mut self, key: &str, value: &str) -> Result<(), ConfigError> {
         let row = row(rows::TOPIC, key).ok_or_else(|| ConfigError::UnknownKey {
             key: key.to_owned(),
-            nearest: nearest(key, rows::TOPIC),
+            nearest: nearest(key, rows::TOPIC, &[]),
         })?;
         check(row, value)?;
         self.given.insert(row.key, value.trim().to_owned());
@@ -149,7 +149,10 @@ fn without_effect(key: &str) -> Result<Effect, ConfigError> {
     if known::KNOWN.binary_search(&key).is_ok() || is_listener_key(key) {
         return Ok(Effect::None);
     }
-    Err(ConfigError::UnknownKey { key: key.chars().take(120).collect(), nearest: nearest(key, rows::BROKER) })
+    Err(ConfigError::UnknownKey {
+        key: key.chars().take(120).collect(),
+        nearest: nearest(key, rows::BROKER, known::KNOWN),
+    })
 }
 
 /// Kafka lets many keys be set for one listener only: `listener.name.internal.ssl.keystore.location`.
@@ -157,8 +160,8 @@ fn is_listener_key(key: &str) -> bool {
     key.starts_with("listener.name.")
 }
 
-fn nearest(key: &str, rows: &'static [Row]) -> &'static str {
-    let known = rows.iter().map(|row| row.key).chain(known::KNOWN.iter().copied());
+fn nearest(key: &str, rows: &'static [Row], others: &[&'static str]) -> &'static str {
+    let known = rows.iter().map(|row| row.key).chain(others.iter().copied());
     known.min_by_key(|candidate| distance(key, candidate)).unwrap_or_default()
 }
 

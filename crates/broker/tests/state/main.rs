@@ -1,0 +1,10 @@
+//! The whole broker without a socket, in virtual time. Requests and answers go through their bytes.
+
+mod admin;
+mod cluster;
+mod fetch;
+mod groups;
+mod produce;
+mod protocol;
+mod rig;
+mod sessions;
