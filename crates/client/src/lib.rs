@@ -18,6 +18,7 @@ pub mod machine;
 #[cfg(feature = "net")]
 pub mod net;
 mod offsets;
+pub mod producer;
 mod records;
 pub mod requester;
 pub mod state;
@@ -31,5 +32,8 @@ pub use history::{Happening, History};
 #[cfg(feature = "net")]
 pub use listener::{Assigned, ListenerResult, Lost, RebalanceListener, Revoked};
 pub use offsets::{OffsetAndMetadata, OffsetAndTimestamp};
+#[cfg(feature = "net")]
+pub use producer::Producer;
+pub use producer::{ProducerRecord, RecordMetadata};
 pub use records::{Header, Headers, Iter as RecordsIter, OwnedRecord, PartitionRecords, Record, Records};
 pub use tontine_group::TopicPartition;

@@ -29,6 +29,7 @@ pub struct Requester<R> {
 
 /// What a [`Requester`] is asked.
 #[derive(Debug)]
+#[allow(clippy::large_enum_variant, reason = "nearly all that is asked is to send a request")]
 pub enum Ask<R> {
     /// Send a request.
     Send {

@@ -207,6 +207,11 @@ impl Cluster {
         is_news
     }
 
+    /// The last thing that went wrong with any broker, in words; none since metadata last arrived.
+    pub fn last_error(&self) -> Option<Arc<str>> {
+        self.last_error.clone()
+    }
+
     /// Looks the coordinator of a group up, unless it is known or being looked up.
     pub fn find_coordinator(&mut self, now: Instant, group: &Arc<str>) {
         self.lookups.entry(group.clone()).or_default().wished = true;

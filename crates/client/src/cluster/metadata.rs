@@ -214,10 +214,10 @@ impl TopicMetadata {
     fn not_older_than(mut self, old: Option<&Self>) -> Self {
         let Some(old) = old.filter(|o| o.id == self.id) else { return self };
         for (number, partition) in &mut self.partitions {
-            if let Some(known) = old.partitions.get(number) {
-                if known.leader_epoch > partition.leader_epoch && partition.leader_epoch.is_some() {
-                    *partition = known.clone();
-                }
+            let later = |known: &&PartitionMetadata| known.leader_epoch > partition.leader_epoch;
+            let known = old.partitions.get(number).filter(later);
+            if let Some(known) = known.filter(|_| partition.leader_epoch.is_some()) {
+                *partition = known.clone();
             }
         }
         self

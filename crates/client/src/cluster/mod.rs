@@ -58,6 +58,8 @@ pub enum Lane {
     Group,
     /// Joins and syncs, which wait for other members.
     Join,
+    /// Produces, which wait for copies of what they store.
+    Produce,
     /// Everything else.
     Other,
 }

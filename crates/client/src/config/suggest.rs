@@ -10,7 +10,7 @@ pub(super) fn accept_ignored(
     known: impl Iterator<Item = &'static str>,
 ) -> Result<(), Error> {
     let matches = |name: &&str| if name.ends_with('.') { key.starts_with(*name) } else { key == *name };
-    if ignored.iter().flat_map(|list| list.iter()).any(|name| matches(name)) {
+    if ignored.iter().flat_map(|list| list.iter()).any(matches) {
         return Ok(());
     }
     Err(Error::configuration(match nearest(key, known) {

@@ -179,7 +179,7 @@ macro_rules! table {
             )*
 
             /// The settings, when all of them are right.
-            pub(crate) fn checked(self) -> Result<$config, crate::Error> {
+            pub fn checked(self) -> Result<$config, crate::Error> {
                 if let Some(error) = self.error {
                     return Err(error);
                 }

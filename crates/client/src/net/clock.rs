@@ -29,13 +29,6 @@ impl Clock {
         tokio::time::Instant::from_std(self.origin + at.since_origin().min(FAR))
     }
 
-    /// Milliseconds since 1970, for timestamps of records.
-    #[allow(clippy::disallowed_methods, reason = "timestamps of records are wall-clock time")]
-    pub fn unix_ms() -> i64 {
-        let since = time::SystemTime::now().duration_since(time::UNIX_EPOCH).unwrap_or_default();
-        i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
-    }
-
     /// A number that differs from start to start, to spread jitter.
     pub fn seed() -> u64 {
         use std::hash::{BuildHasher, Hasher};
