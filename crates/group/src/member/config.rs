@@ -1,6 +1,6 @@
 //! What a member is told about itself when it is made.
 
-use crate::assignor::{Assignor, RebalanceProtocol};
+use crate::assignor::{self, Assignor, RebalanceProtocol};
 use std::{sync::Arc, time::Duration};
 
 /// The part of a consumer's configuration that its membership depends on. Defaults are Kafka's.
@@ -55,8 +55,7 @@ impl MemberConfig {
     /// How this member rebalances: the most gentle way that all its assignors support. It is one value for the whole life
     /// of the member, so no two parts of it can be of different opinion.
     pub fn rebalance_protocol(&self) -> RebalanceProtocol {
-        let gentlest = self.assignors.iter().map(|a| a.rebalance_protocol()).min();
-        gentlest.unwrap_or(RebalanceProtocol::Eager)
+        assignor::negotiate(&self.assignors)
     }
 
     /// The assignor of this name.
