@@ -1,5 +1,7 @@
 //! The whole broker without a socket, in virtual time. Requests and answers go through their bytes.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 mod admin;
 mod cluster;
 mod fetch;
