@@ -108,7 +108,7 @@ macro_rules! table {
             }
 
             /// What the network side needs to know.
-            pub(crate) fn cluster_settings(&self) -> Result<crate::cluster::ClusterSettings, crate::Error> {
+            pub fn cluster_settings(&self) -> Result<crate::cluster::ClusterSettings, crate::Error> {
                 let first_only = self.is_given("reconnect.backoff.ms") && !self.is_given("reconnect.backoff.max.ms");
                 Ok(crate::cluster::ClusterSettings {
                     bootstrap: crate::config::network::bootstrap(&self.bootstrap_servers)?,

@@ -2,10 +2,12 @@
 
 #![allow(unreachable_pub, reason = "a test binary has no outside")]
 
+mod admin;
 mod java_alone;
 mod listener;
 mod mode;
 mod protocol;
+mod producer;
 mod proxied;
 
 use std::process::ExitCode;
@@ -13,6 +15,8 @@ use tontine_testkit::suite::Suite;
 
 fn main() -> ExitCode {
     let mut suite = Suite::new();
+    admin::register(&mut suite);
+    producer::register(&mut suite);
     protocol::register(&mut suite);
     proxied::register(&mut suite);
     java_alone::register(&mut suite);
