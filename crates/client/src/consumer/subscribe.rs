@@ -90,7 +90,7 @@ impl Consumer {
         if self.front.desk.is_in_group() || self.front.desk.is_leaving() {
             self.front.desk.set_leaving(true);
             let reason = reason.to_owned();
-            let call = self.front.desk.call(|call| Ask::Leave { call, reason, forever, timeout });
+            self.front.desk.call_leave(|call| Ask::Leave { call, reason, forever, timeout });
             loop {
                 self.front.exchange();
                 if let Some(turn) = self.front.desk.next_callback() {
@@ -99,7 +99,7 @@ impl Consumer {
                     continue;
                 }
                 self.front.flush();
-                if self.front.desk.take_answer(call).is_some() {
+                if self.front.desk.has_left() {
                     break;
                 }
                 self.front.wait(None).await?;

@@ -1,19 +1,22 @@
 //! Which answers somebody waits for.
 //!
-//! One owner makes one call at a time, but a callback that runs inside a call (of `close`, of `unsubscribe`) makes calls of
-//! its own, so several answers can be awaited. That of a call whose future was dropped is thrown away. Commits that nobody waits for are remembered until they have ended, in their order.
+//! One owner makes one call at a time, so at most one answer is awaited, and one more while the group is left: callbacks
+//! that run meanwhile make calls of their own. That of a call whose future was dropped is thrown away. Commits that nobody waits for are remembered until they have ended, in their order.
 
 use super::Desk;
 use crate::{
     Error,
     state::{Answer, Ask, CallId},
 };
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 
 #[derive(Debug, Default)]
 pub(super) struct Calls {
     count: u64,
-    awaited: BTreeMap<CallId, Option<Result<Answer, Error>>>,
+    awaited: Option<CallId>,
+    answer: Option<Result<Answer, Error>>,
+    leaving: Option<CallId>,
+    has_left: bool,
     /// Commits under way whose end the application is told.
     listened: BTreeSet<CallId>,
     ended: VecDeque<(CallId, Result<(), Error>)>,
@@ -32,8 +35,10 @@ impl Calls {
     pub(super) fn answered(&mut self, call: CallId, answer: Result<Answer, Error>) {
         if self.listened.remove(&call) {
             self.ended.push_back((call, answer.map(|_| ())));
-        } else if let Some(awaited) = self.awaited.get_mut(&call) {
-            *awaited = Some(answer);
+        } else if self.awaited == Some(call) {
+            self.answer = Some(answer);
+        } else if self.leaving == Some(call) {
+            self.has_left = true;
         }
     }
 }
@@ -42,20 +47,31 @@ impl Desk {
     /// Asks, and waits for the answer from now on.
     pub(crate) fn call(&mut self, ask: impl FnOnce(CallId) -> Ask) -> CallId {
         let call = self.calls.next_id();
-        // Outside of a callback nobody can be waiting any more: what is left are calls whose futures were dropped.
-        if !self.is_calling() {
-            self.calls.awaited.clear();
-        }
-        self.calls.awaited.insert(call, None);
+        self.calls.awaited = Some(call);
+        self.calls.answer = None;
         self.asks.push(ask(call));
         call
     }
 
     /// The answer to the call that is waited for, when it has come.
     pub(crate) fn take_answer(&mut self, call: CallId) -> Option<Result<Answer, Error>> {
-        let answer = self.calls.awaited.get_mut(&call)?.take()?;
-        self.calls.awaited.remove(&call);
-        Some(answer)
+        if self.calls.awaited != Some(call) {
+            return None;
+        }
+        self.calls.answer.take()
+    }
+
+    /// Asks to leave the group; see [`Desk::has_left`].
+    pub(crate) fn call_leave(&mut self, ask: impl FnOnce(CallId) -> Ask) {
+        let call = self.calls.next_id();
+        self.calls.leaving = Some(call);
+        self.calls.has_left = false;
+        self.asks.push(ask(call));
+    }
+
+    /// Whether the group has been left, or leaving it was given up.
+    pub(crate) fn has_left(&self) -> bool {
+        self.calls.has_left
     }
 
     /// Asks for a commit and does not wait: its end comes as [`super::Turn::CommitEnded`].

@@ -2,5 +2,7 @@
 
 #![allow(unreachable_pub, reason = "a test binary has no outside")]
 
+mod callbacks;
 mod first;
+mod positions;
 mod rig;
