@@ -43,18 +43,17 @@ impl Backoff {
 
     /// Another failure: how long to wait now.
     pub(crate) fn fail(&mut self, jitter: &mut Jitter) -> Duration {
-        let doubled = self.first.saturating_mul(1 << self.failures.min(20));
-        self.failures = self.failures.saturating_add(1);
-        jitter.around(doubled.min(self.most))
+        self.fail_freely(0, jitter)
     }
 
     /// A failure whose answer said how to do better: tried again at once, but only `free` times in a row.
     pub(crate) fn fail_freely(&mut self, free: u32, jitter: &mut Jitter) -> Duration {
-        if self.failures >= free {
-            return self.fail(jitter);
+        let failures = self.failures;
+        self.failures = failures.saturating_add(1);
+        match failures.checked_sub(free) {
+            None => Duration::ZERO,
+            Some(waits) => jitter.around(self.first.saturating_mul(1 << waits.min(20)).min(self.most)),
         }
-        self.failures += 1;
-        Duration::ZERO
     }
 
     /// Success.

@@ -1,1 +1,172 @@
-//! placeholder
+//! The leader: what it plans, what it waits for, what it watches.
+
+use crate::rig::*;
+use std::time::Duration;
+use tontine_group::{Cause, member::*, topics::Topics};
+use tontine_wire::{
+    ErrorCode,
+    api::{
+        Request,
+        describe_groups::{DescribeGroupsResponse, DescribedGroup, DescribedGroupMember},
+        join_group::JoinGroupResponse,
+        sync_group::SyncGroupRequest,
+    },
+    consumer_protocol::Assignment,
+};
+
+/// JoinGroup is answered: this member, `m1`, leads a group with `m2`, which wants `theirs`.
+fn lead(rig: &mut Rig, theirs: &[&str]) {
+    let (ticket, _) = rig.join_request();
+    rig.answer(
+        ticket,
+        joined("m1", 1, "m1", vec![other_member("m1", &["mine"]), other_member("m2", theirs)]),
+    );
+}
+
+fn plan(request: &SyncGroupRequest) -> Vec<(String, usize)> {
+    let count = |bytes: &bytes::Bytes| {
+        let share = Assignment::from_assignment(bytes.clone()).unwrap();
+        share.assigned_partitions.iter().map(|t| t.partitions.len()).sum()
+    };
+    request.assignments.iter().map(|a| (a.member_id.clone(), count(&a.assignment))).collect()
+}
+
+#[test]
+fn the_leader_waits_for_metadata_of_topics_that_only_others_want() {
+    let mut rig = eager();
+    rig.subscribe(&["mine"]).topics(Topics::new().with("mine", 2)).poll();
+    lead(&mut rig, &["theirs"]);
+    assert!(!rig.sends(|r| matches!(r, Request::SyncGroup(_))));
+    assert_eq!(rig.refreshes.last().unwrap(), &names(&["mine", "theirs"]));
+    rig.topics(Topics::new().with("mine", 2).with("theirs", 3));
+    assert_eq!(plan(&rig.sync_request().1), [("m1".to_owned(), 2), ("m2".to_owned(), 3)]);
+}
+
+#[test]
+fn a_topic_that_does_not_exist_does_not_hold_the_group_up() {
+    let mut rig = eager();
+    rig.subscribe(&["mine"]).topics(Topics::new().with("mine", 2)).poll();
+    lead(&mut rig, &["nowhere"]);
+    rig.topics(Topics::new().with("mine", 2));
+    assert_eq!(plan(&rig.sync_request().1), [("m1".to_owned(), 2), ("m2".to_owned(), 0)]);
+}
+
+#[test]
+fn a_leader_without_metadata_plans_with_what_it_has_after_a_while() {
+    let mut rig = eager();
+    rig.subscribe(&["mine"]).topics(Topics::new().with("mine", 2)).poll();
+    lead(&mut rig, &["theirs"]);
+    rig.pass(Duration::from_secs(5));
+    assert_eq!(plan(&rig.sync_request().1), [("m1".to_owned(), 2), ("m2".to_owned(), 0)]);
+}
+
+#[test]
+fn a_follower_sends_no_plan_and_watches_nothing() {
+    let mut rig = cooperative();
+    rig.subscribe(&["t"]).topics(Topics::new().with("t", 1)).poll().follow(1);
+    let (ticket, request) = rig.sync_request();
+    assert!(request.assignments.is_empty());
+    rig.answer(ticket, synced(&[("t", 0)])).run();
+    rig.topics(Topics::new().with("t", 9));
+    assert!(!rig.is_joining());
+    assert!(!rig.member.is_leader());
+}
+
+#[test]
+fn the_leader_rejoins_for_topics_of_others_that_change() {
+    let changes = [
+        (Topics::new().with("mine", 2).with("theirs", 4), "partitions of theirs changed from 3 to 4"),
+        (Topics::new().with("mine", 2), "topic deleted: theirs"),
+    ];
+    for (topics, reason) in changes {
+        let mut rig = cooperative();
+        rig.subscribe(&["mine"]).topics(Topics::new().with("mine", 2).with("theirs", 3)).poll();
+        lead(&mut rig, &["theirs"]);
+        rig.give(&[("mine", 0), ("mine", 1)]).run();
+        rig.topics(topics);
+        assert_eq!(rig.join_request().1.reason.as_deref(), Some(reason));
+    }
+}
+
+#[test]
+fn what_changed_while_the_group_was_busy_is_compared_with_what_the_plan_was_made_from() {
+    let mut rig = cooperative();
+    rig.subscribe(&["mine"]).topics(Topics::new().with("mine", 2)).poll();
+    lead(&mut rig, &["mine"]);
+    rig.topics(Topics::new().with("mine", 3)).give(&[("mine", 0)]).run();
+    assert_eq!(rig.last_cause(), Cause::PartitionsChanged { topic: "mine".into(), from: 2, to: 3 });
+}
+
+#[test]
+fn a_leader_whose_sync_is_lost_sends_the_same_plan_again() {
+    let mut rig = cooperative();
+    rig.subscribe(&["mine"]).topics(Topics::new().with("mine", 2)).poll();
+    lead(&mut rig, &["mine"]);
+    let (ticket, first) = rig.sync_request();
+    rig.fail(ticket, SendError::Disconnected).coordinator(true).pass(ms(200));
+    assert_eq!(rig.sync_request().1, first);
+}
+
+#[test]
+fn a_follower_that_was_the_leader_stops_watching() {
+    let mut rig = cooperative();
+    rig.subscribe(&["mine"]).topics(Topics::new().with("mine", 2)).poll();
+    lead(&mut rig, &["mine"]);
+    rig.give(&[("mine", 0)]).run();
+    rig.heartbeat_says(ErrorCode::REBALANCE_IN_PROGRESS).round(2, &[("mine", 0)]).run();
+    rig.topics(Topics::new().with("mine", 5));
+    assert!(!rig.is_joining());
+}
+
+// A static leader that comes back to a stable group.
+
+fn returned() -> Rig {
+    let mut rig = static_member();
+    rig.subscribe(&["mine"]).poll();
+    let (ticket, _) = rig.join_request();
+    let members = vec![other_member("m1", &["mine"]), other_member("m2", &["theirs"])];
+    rig.answer(ticket, JoinGroupResponse { skip_assignment: true, ..joined("m1", 7, "m1", members) });
+    let (ticket, request) = rig.sync_request();
+    assert!(request.assignments.is_empty(), "it does not plan");
+    rig.answer(ticket, synced(&[("mine", 0), ("mine", 1)]));
+    assert_eq!(rig.run(), ["A(mine-0 mine-1)"]);
+    rig
+}
+
+fn everybody_has(rig: &mut Rig, theirs: &[(&str, i32)]) {
+    let index =
+        rig.requests.iter().position(|(_, r)| matches!(r, Request::DescribeGroups(_))).expect("an audit");
+    let (ticket, _) = rig.requests.remove(index).unwrap();
+    let member = |id: &str, share: &[(&str, i32)]| DescribedGroupMember {
+        member_id: id.into(),
+        member_assignment: synced(share).assignment,
+        ..Default::default()
+    };
+    let group = DescribedGroup {
+        group_id: "g".into(),
+        group_state: "Stable".into(),
+        members: vec![member("m1", &[("mine", 0), ("mine", 1)]), member("m2", theirs)],
+        ..Default::default()
+    };
+    rig.answer(ticket, DescribeGroupsResponse { groups: vec![group], ..Default::default() });
+}
+
+#[test]
+fn a_returned_static_leader_leaves_a_complete_plan_alone_and_watches_on() {
+    let mut rig = returned();
+    rig.topics(Topics::new().with("mine", 2).with("theirs", 1));
+    everybody_has(&mut rig, &[("theirs", 0)]);
+    assert!(!rig.is_joining(), "its restart costs nobody a rebalance");
+    rig.topics(Topics::new().with("mine", 2).with("theirs", 2));
+    assert!(rig.is_joining());
+}
+
+/// Kafka's client does not notice this.
+#[test]
+fn a_returned_static_leader_finds_partitions_that_came_while_it_was_away() {
+    let mut rig = returned();
+    rig.topics(Topics::new().with("mine", 2).with("theirs", 2));
+    everybody_has(&mut rig, &[("theirs", 0)]);
+    assert_eq!(rig.last_cause(), Cause::PartitionsChanged { topic: "theirs".into(), from: 1, to: 2 });
+    assert!(rig.is_joining());
+}

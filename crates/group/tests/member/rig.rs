@@ -174,6 +174,36 @@ impl Rig {
         panic!("the member spins: it wants to be called again at {:?}", self.drain());
     }
 
+    /// Lets time pass in which nobody answers anything.
+    pub(crate) fn pass_without_answers(&mut self, wait: Duration) -> &mut Self {
+        let end = self.now + wait;
+        for _ in 0..10_000 {
+            match self.drain() {
+                Some(deadline) if deadline.at <= end => {
+                    self.now = self.now.max(deadline.at);
+                    self.do_with(|m, now| m.handle_timeout(now));
+                }
+                _ => {
+                    self.now = end;
+                    return self;
+                }
+            }
+        }
+        panic!("the member spins: it wants to be called again at {:?}", self.drain());
+    }
+
+    /// Takes the heartbeats that wait for an answer.
+    pub(crate) fn heartbeats(&mut self) -> Vec<Ticket> {
+        let (beats, others) = self.requests.drain(..).partition(|(_, r)| matches!(r, Request::Heartbeat(_)));
+        self.requests = others;
+        let beats: VecDeque<(Ticket, Request)> = beats;
+        beats.into_iter().map(|(ticket, _)| ticket).collect()
+    }
+
+    pub(crate) fn heartbeats_waiting(&self) -> usize {
+        self.requests.iter().filter(|(_, r)| matches!(r, Request::Heartbeat(_))).count()
+    }
+
     pub(crate) fn answer_heartbeats(&mut self, code: ErrorCode) {
         while let Some(index) = self.requests.iter().position(|(_, r)| matches!(r, Request::Heartbeat(_))) {
             let (ticket, _) = self.requests.remove(index).unwrap();

@@ -66,10 +66,11 @@ impl Classic {
 
     fn step_joining(&mut self, now: Instant) -> bool {
         let State::Joining(joining) = &self.state else { return false };
-        if joining.request.is_some() || joining.await_poll || now < self.join_at(joining) {
+        if joining.request.is_some() || joining.await_poll {
             return false;
         }
-        if self.has_coordinator() {
+        let is_time = now >= self.join_at(joining);
+        if self.has_coordinator() && is_time {
             self.send_join();
         }
         false
@@ -89,13 +90,13 @@ impl Classic {
                 self.plan_now();
                 true
             }
-            SyncStep::Ready { .. } if now >= self.retry_at => {
-                if self.has_coordinator() {
+            SyncStep::Ready { .. } => {
+                if self.has_coordinator() && now >= self.retry_at {
                     self.send_sync();
                 }
                 false
             }
-            SyncStep::Planning { .. } | SyncStep::Ready { .. } | SyncStep::Sent { .. } => false,
+            SyncStep::Planning { .. } | SyncStep::Sent { .. } => false,
         }
     }
 

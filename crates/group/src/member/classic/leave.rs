@@ -92,11 +92,11 @@ impl Classic {
     /// Sends every LeaveGroup that is due, and gives up those whose time is over.
     pub(super) fn part(&mut self, now: Instant) {
         self.partings.retain(|parting| now < parting.deadline);
+        if self.partings.iter().all(|p| p.ticket.is_some()) || !self.has_coordinator() {
+            return;
+        }
         let waiting = |p: &parting::Parting| p.ticket.is_none() && now >= p.retry_at;
         while let Some(index) = self.partings.iter().position(waiting) {
-            if !self.has_coordinator() {
-                return;
-            }
             let instance = self.config.instance_id.as_ref();
             let request = self.partings[index].request(&self.config.group_id, instance);
             let patience = self.partings[index].deadline - now;
