@@ -51,26 +51,35 @@ impl Offers {
         Self { by_giver: vec![Vec::new(); members], givers: Vec::new() }
     }
 
-    /// Partitions that the taker wants, of members that have at least two more.
+    /// Partitions that the taker wants, of members that have at least two more. Stops as soon as there are enough from
+    /// those that have most and not at home there: nothing better can come.
     fn collect(&mut self, deal: &Deal<'_, '_>, taker: u32, highest: &[u32], movable: Movable) {
-        let enough = deal.loads[taker as usize] + 2;
-        for row in
-            deal.layout.subscriptions[taker as usize].iter().filter(|row| highest[**row as usize] >= enough)
-        {
-            for slot in deal.layout.rows[*row as usize].range() {
-                if deal.load_of(slot) >= enough && deal.may_move(slot, movable) {
-                    self.add(deal.owners[slot], slot as u32);
+        let load = deal.loads[taker as usize];
+        let rows = || deal.layout.subscriptions[taker as usize].iter().map(|row| *row as usize);
+        let top = rows().map(|row| highest[row]).max().unwrap_or(0);
+        let mut wanting = top.saturating_sub(load + 1);
+        for row in rows().filter(|row| highest[*row] >= load + 2) {
+            for slot in deal.layout.rows[row].range() {
+                if wanting == 0 {
+                    return;
+                }
+                if deal.load_of(slot) >= load + 2 && deal.may_move(slot, movable) {
+                    let first = self.add(deal.owners[slot], slot as u32);
+                    wanting -= u32::from(first && deal.load_of(slot) >= top && !deal.is_home(slot));
                 }
             }
         }
     }
 
-    fn add(&mut self, giver: u32, slot: u32) {
+    /// Says whether it is the first of this giver.
+    fn add(&mut self, giver: u32, slot: u32) -> bool {
         let offers = &mut self.by_giver[giver as usize];
-        if offers.is_empty() {
+        let first = offers.is_empty();
+        if first {
             self.givers.push(giver);
         }
         offers.push(slot);
+        first
     }
 
     /// Takes from whoever has most as long as that evens things out; says whether anything was taken. Of givers that
