@@ -14,6 +14,7 @@ pub mod frame;
 pub mod group_records;
 pub mod header;
 pub mod records;
+pub mod subscription_view;
 pub mod types;
 
 pub use codec::DecodeError;

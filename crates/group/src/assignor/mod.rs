@@ -15,6 +15,7 @@ mod racks;
 pub mod range;
 mod round_robin;
 mod sticky;
+mod subscription;
 pub mod uniform;
 mod user_data;
 
@@ -23,6 +24,7 @@ pub use cooperative_sticky::CooperativeSticky;
 pub use range::Range;
 pub use round_robin::RoundRobin;
 pub use sticky::Sticky;
+pub use subscription::SubscriptionReader;
 
 use crate::{Assignment, TopicPartition, topics::Topics};
 use bytes::Bytes;

@@ -5,7 +5,7 @@
 
 use crate::{
     Cause, TopicPartition,
-    assignor::{Assignor, MemberSubscription},
+    assignor::{Assignor, MemberSubscription, SubscriptionReader},
     rebalance::cooperative,
     topics::Topics,
 };
@@ -16,7 +16,7 @@ use std::{
 };
 use tontine_wire::{
     api::{join_group::JoinGroupResponseMember, sync_group::SyncGroupRequestAssignment},
-    consumer_protocol::{self, Subscription, TopicPartitions},
+    consumer_protocol::{self, TopicPartitions},
 };
 
 /// The members of a group as its leader sees them.
@@ -31,11 +31,12 @@ pub(crate) struct Group {
 impl Group {
     pub(crate) fn read(members: Vec<JoinGroupResponseMember>) -> Self {
         let mut group = Self::default();
+        let mut reader = SubscriptionReader::new();
         for member in members {
             group.versions.push(version_of(&member.metadata));
-            group.members.push(subscription_of(member));
+            group.members.push(subscription_of(&mut reader, member));
         }
-        group.topics = group.members.iter().flat_map(|m| m.topics.iter().cloned()).collect();
+        group.topics = topics_of(&group.members);
         group
     }
 
@@ -79,14 +80,10 @@ impl Group {
         known: &Topics,
     ) -> Option<SyncGroupRequestAssignment> {
         let (subscription, version) = self.members.get(member).zip(self.versions.get(member))?;
-        let wanted = |tp: &TopicPartition| {
-            subscription.topics.contains(&tp.topic)
-                && known.partitions(&tp.topic).is_some_and(|n| tp.partition < n)
-        };
-        let assignment = consumer_protocol::Assignment {
-            assigned_partitions: by_topic(share.into_iter().filter(wanted)),
-            user_data: None,
-        };
+        let wanted = |same: &&[TopicPartition]| subscription.topics.binary_search(&same[0].topic).is_ok();
+        let by_topic = share.chunk_by(|a, b| Arc::ptr_eq(&a.topic, &b.topic)).filter(wanted);
+        let assigned_partitions = by_topic.filter_map(|same| existing(same, known)).collect();
+        let assignment = consumer_protocol::Assignment { assigned_partitions, user_data: None };
         Some(SyncGroupRequestAssignment {
             member_id: subscription.member_id.clone(),
             assignment: assignment.to_assignment(*version),
@@ -100,22 +97,28 @@ fn version_of(metadata: &Bytes) -> i16 {
     version.clamp(0, 3)
 }
 
-fn subscription_of(member: JoinGroupResponseMember) -> MemberSubscription {
-    let known = MemberSubscription {
-        member_id: member.member_id,
-        instance_id: member.group_instance_id,
-        ..MemberSubscription::default()
-    };
-    let Ok(said) = Subscription::from_metadata(member.metadata) else { return known };
-    let topics: BTreeSet<Arc<str>> = said.topics.into_iter().map(Arc::from).collect();
-    MemberSubscription {
-        topics: topics.into_iter().collect(),
-        user_data: said.user_data,
-        owned: flat(said.owned_partitions).into_iter().collect(),
-        generation: (said.generation_id >= 0).then_some(said.generation_id),
-        rack: said.rack_id.filter(|rack| !rack.is_empty()).map(Arc::from),
-        ..known
+/// Subscriptions that make no sense count as empty ones.
+fn subscription_of(reader: &mut SubscriptionReader, member: JoinGroupResponseMember) -> MemberSubscription {
+    let JoinGroupResponseMember { member_id, group_instance_id: instance_id, metadata, .. } = member;
+    let read = reader.read(member_id.clone(), instance_id.clone(), &metadata);
+    read.unwrap_or(MemberSubscription { member_id, instance_id, ..MemberSubscription::default() })
+}
+
+/// Every topic that somebody wants. Members mostly want what the one before them wants.
+fn topics_of(members: &[MemberSubscription]) -> BTreeSet<Arc<str>> {
+    let mut topics = BTreeSet::new();
+    for alike in members.chunk_by(|a, b| a.topics == b.topics) {
+        topics.extend(alike.iter().take(1).flat_map(|member| member.topics.iter().cloned()));
     }
+    topics
+}
+
+/// Those partitions of one topic that exist.
+fn existing(same: &[TopicPartition], known: &Topics) -> Option<TopicPartitions> {
+    let topic = &same.first()?.topic;
+    let count = known.partitions(topic)?;
+    let partitions: Vec<i32> = same.iter().map(|tp| tp.partition).filter(|p| *p < count).collect();
+    (!partitions.is_empty()).then(|| TopicPartitions { topic: topic.to_string(), partitions })
 }
 
 /// Partitions grouped by topic, as messages carry them. The partitions of a topic must come together.
@@ -245,6 +248,7 @@ fn new_rack(was: &Shape, is: &Shape) -> bool {
 mod tests {
     use super::*;
     use crate::{Assignment, assignor::RebalanceProtocol};
+    use tontine_wire::consumer_protocol::Subscription;
 
     /// Gives everything to the member with the greatest id, whoever holds it.
     #[derive(Debug)]
