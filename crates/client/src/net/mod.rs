@@ -22,12 +22,13 @@ pub struct NetSettings {
     pub send_buffer: Option<u32>,
     /// `receive.buffer.bytes`; `None` leaves it to the system.
     pub receive_buffer: Option<u32>,
-    /// The largest frame that is accepted.
+    /// The largest frame that is accepted. Below what the first bytes of TLS and HTTP look like as a length, so that
+    /// those are recognised.
     pub frame_limit: usize,
 }
 
 impl Default for NetSettings {
     fn default() -> Self {
-        Self { name: "tontine".to_owned(), send_buffer: None, receive_buffer: None, frame_limit: 512 << 20 }
+        Self { name: "tontine".to_owned(), send_buffer: None, receive_buffer: None, frame_limit: 256 << 20 }
     }
 }
