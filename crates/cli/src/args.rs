@@ -15,6 +15,9 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Watch consumers share partitions, join, leave, crash and come back; ends with a verdict
     Demo(DemoArgs),
+    /// A member of the demo's group, as a process of its own
+    #[command(hide = true)]
+    DemoMember(DemoMemberArgs),
     /// Run the embedded broker
     Broker(BrokerArgs),
     /// Create, list, describe, alter and delete topics
@@ -107,6 +110,23 @@ pub(crate) struct DemoArgs {
     /// How the result is written; json prints one object at the end
     #[arg(long, value_enum, default_value_t)]
     pub(crate) format: Format,
+}
+
+/// What the demo tells a member's process.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct DemoMemberArgs {
+    /// The member's number
+    #[arg(long)]
+    pub(crate) id: usize,
+    /// The topic to read
+    #[arg(long)]
+    pub(crate) topic: String,
+    /// When the demo began, in microseconds after 1970
+    #[arg(long)]
+    pub(crate) began_us: u64,
+    /// A consumer setting, may be repeated
+    #[arg(short = 'X', value_name = "KEY=VALUE", value_parser = key_value)]
+    pub(crate) set: Vec<(String, String)>,
 }
 
 #[derive(Clone, Debug, Args)]

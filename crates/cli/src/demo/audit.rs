@@ -1,13 +1,12 @@
 //! The verdict: what was produced against what was delivered and committed.
 
-use super::history::{Event, MemberId, Step, What};
+use super::history::{Event, MemberId, Partition, Step, What};
 use super::ownership::Ownership;
 use serde::Serialize;
 use std::{
     collections::{BTreeMap, BTreeSet},
     time::Duration,
 };
-use tontine_group::TopicPartition;
 
 /// What became of the promises.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -50,7 +49,7 @@ pub(crate) struct Rebalance {
 }
 
 /// What the producer was told.
-pub(crate) type Produced = BTreeMap<TopicPartition, BTreeSet<i64>>;
+pub(crate) type Produced = BTreeMap<Partition, BTreeSet<i64>>;
 
 /// Judges a demo.
 pub(crate) fn judge(produced: &Produced, events: &[Event], steps: &[Step]) -> Verdict {
@@ -76,7 +75,7 @@ fn ms(d: Duration) -> f64 {
 }
 
 fn commits_backwards(events: &[Event]) -> u64 {
-    let mut highest: BTreeMap<&TopicPartition, i64> = BTreeMap::new();
+    let mut highest: BTreeMap<&Partition, i64> = BTreeMap::new();
     let mut backwards = 0;
     let commits = events.iter().filter_map(|e| if let What::Committed(c) = &e.what { Some(c) } else { None });
     for (partition, offset) in commits.flatten() {
@@ -91,17 +90,17 @@ fn commits_backwards(events: &[Event]) -> u64 {
 fn count_deliveries(produced: &Produced, events: &[Event], verdict: &mut Verdict) {
     let killed: BTreeSet<MemberId> =
         events.iter().filter(|e| e.what == What::Killed).map(|e| e.member).collect();
-    let mut committed: BTreeMap<&TopicPartition, i64> = BTreeMap::new();
-    let mut seen: BTreeMap<&TopicPartition, BTreeMap<i64, MemberId>> = BTreeMap::new();
+    let mut committed: BTreeMap<&Partition, i64> = BTreeMap::new();
+    let mut seen: BTreeMap<&Partition, BTreeMap<i64, MemberId>> = BTreeMap::new();
     for event in events {
         match &event.what {
             What::Committed(offsets) => committed.extend(offsets.iter().map(|(p, o)| (p, *o))),
-            What::Delivered { partition, offsets } => {
+            What::Delivered { partition, runs } => {
                 let of_partition = seen.entry(partition).or_default();
-                for offset in offsets {
-                    let Some(first) = of_partition.insert(*offset, event.member) else { continue };
+                for offset in runs.iter().flat_map(|(first, last)| *first..=*last) {
+                    let Some(first) = of_partition.insert(offset, event.member) else { continue };
                     verdict.duplicated += 1;
-                    let uncommitted = committed.get(partition).is_none_or(|c| offset >= c);
+                    let uncommitted = committed.get(partition).is_none_or(|c| offset >= *c);
                     verdict.duplicated_after_kill += u64::from(killed.contains(&first) && uncommitted);
                 }
             }
@@ -138,7 +137,7 @@ fn cost(step: &Step, ownership: &Ownership, deliveries: &Deliveries) -> Rebalanc
 /// When each partition was delivered from.
 #[derive(Debug, Default)]
 struct Deliveries {
-    times: BTreeMap<TopicPartition, Vec<Duration>>,
+    times: BTreeMap<Partition, Vec<Duration>>,
 }
 
 impl Deliveries {
@@ -153,7 +152,7 @@ impl Deliveries {
     }
 
     /// The longest time between two deliveries of a partition of which a part lies between `from` and `to`.
-    fn longest_gap(&self, partition: &TopicPartition, from: Duration, to: Duration) -> Duration {
+    fn longest_gap(&self, partition: &Partition, from: Duration, to: Duration) -> Duration {
         let Some(times) = self.times.get(partition) else { return Duration::ZERO };
         let touching = |pair: &&[Duration]| pair[1] >= from && pair[0] <= to;
         times.windows(2).filter(touching).map(|pair| pair[1] - pair[0]).max().unwrap_or_default()
@@ -173,8 +172,8 @@ impl Deliveries {
 mod tests {
     use super::*;
 
-    fn tp() -> TopicPartition {
-        TopicPartition::new("t", 0)
+    fn tp() -> Partition {
+        "t-0".parse().unwrap()
     }
 
     fn at(ms: u64, member: MemberId, what: What) -> Event {
@@ -182,7 +181,7 @@ mod tests {
     }
 
     fn delivered(ms: u64, member: MemberId, offsets: std::ops::Range<i64>) -> Event {
-        at(ms, member, What::Delivered { partition: tp(), offsets: offsets.collect() })
+        at(ms, member, What::Delivered { partition: tp(), runs: vec![(offsets.start, offsets.end - 1)] })
     }
 
     fn produced(offsets: std::ops::Range<i64>) -> Produced {

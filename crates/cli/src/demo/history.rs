@@ -2,14 +2,15 @@
 //!
 //! Nothing in here asks the library what it believes: members write down what they were handed.
 
-use std::time::Duration;
+use serde::{Deserialize, Serialize};
+use std::{fmt, str::FromStr, time::Duration};
 use tontine_group::TopicPartition;
 
 /// A member's number in the order of its start; its letter in the picture.
 pub(crate) type MemberId = usize;
 
 /// One thing that happened, at a time since the demo began.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Event {
     /// Since the demo began.
     pub(crate) at: Duration,
@@ -19,26 +20,59 @@ pub(crate) struct Event {
     pub(crate) what: What,
 }
 
+/// A partition as text, `topic-0`, for the line that a member writes.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub(crate) struct Partition(pub(crate) TopicPartition);
+
+impl fmt::Display for Partition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)
+    }
+}
+
+impl From<Partition> for String {
+    fn from(partition: Partition) -> Self {
+        partition.to_string()
+    }
+}
+
+impl FromStr for Partition {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        let parts = text.rsplit_once('-').and_then(|(topic, n)| Some((topic, n.parse().ok()?)));
+        let (topic, number): (&str, i32) = parts.ok_or_else(|| format!("`{text}` is not topic-number"))?;
+        Ok(Self(TopicPartition::new(topic, number)))
+    }
+}
+
+impl TryFrom<String> for Partition {
+    type Error = String;
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
+    }
+}
+
 /// What a member saw or did.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) enum What {
     /// The member began.
     Started,
     /// `on_partitions_assigned` was called with these.
-    Assigned(Vec<TopicPartition>),
+    Assigned(Vec<Partition>),
     /// `on_partitions_revoked` returned for these.
-    Revoked(Vec<TopicPartition>),
+    Revoked(Vec<Partition>),
     /// `on_partitions_lost` returned for these.
-    Lost(Vec<TopicPartition>),
-    /// `poll` handed out records with consecutive offsets of one partition.
+    Lost(Vec<Partition>),
+    /// `poll` handed out records of one partition.
     Delivered {
         /// The partition.
-        partition: TopicPartition,
-        /// Every offset, in the order of delivery.
-        offsets: Vec<i64>,
+        partition: Partition,
+        /// Runs of offsets without a gap, first and last, in the order of delivery.
+        runs: Vec<(i64, i64)>,
     },
     /// A commit was acknowledged.
-    Committed(Vec<(TopicPartition, i64)>),
+    Committed(Vec<(Partition, i64)>),
     /// The group's state changed for a reason that the library names.
     Rebalanced {
         /// The reason.
@@ -67,4 +101,10 @@ pub(crate) struct Step {
 pub(crate) fn letter(member: MemberId) -> char {
     const LETTERS: &str = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
     LETTERS.chars().nth(member).unwrap_or('#')
+}
+
+/// Offsets as runs without a gap.
+pub(crate) fn runs(offsets: &[i64]) -> Vec<(i64, i64)> {
+    let runs = offsets.chunk_by(|a, b| a + 1 == *b);
+    runs.filter_map(|run| Some((*run.first()?, *run.last()?))).collect()
 }

@@ -1,8 +1,7 @@
 //! Who owned which partition from when to when, as the callbacks told the members.
 
-use super::history::{Event, MemberId, What};
+use super::history::{Event, MemberId, Partition, What};
 use std::{collections::BTreeMap, time::Duration};
-use tontine_group::TopicPartition;
 
 /// One member had one partition for this long. `until` is `None` while it still has it.
 #[derive(Clone, Debug, PartialEq)]
@@ -15,7 +14,7 @@ pub(crate) struct Tenure {
 /// The tenures of every partition, in the order of their beginnings.
 #[derive(Debug, Default)]
 pub(crate) struct Ownership {
-    tenures: BTreeMap<TopicPartition, Vec<Tenure>>,
+    tenures: BTreeMap<Partition, Vec<Tenure>>,
 }
 
 impl Ownership {
@@ -36,12 +35,12 @@ impl Ownership {
         ownership
     }
 
-    fn begin(&mut self, partition: &TopicPartition, event: &Event) {
+    fn begin(&mut self, partition: &Partition, event: &Event) {
         let tenure = Tenure { member: event.member, from: event.at, until: None };
         self.tenures.entry(partition.clone()).or_default().push(tenure);
     }
 
-    fn end(&mut self, partition: &TopicPartition, event: &Event) {
+    fn end(&mut self, partition: &Partition, event: &Event) {
         let open = |t: &&mut Tenure| t.member == event.member && t.until.is_none();
         if let Some(tenure) = self.tenures.get_mut(partition).and_then(|all| all.iter_mut().find(open)) {
             tenure.until = Some(event.at);
@@ -57,18 +56,18 @@ impl Ownership {
     }
 
     /// The partitions in order, each with its tenures.
-    pub(crate) fn partitions(&self) -> impl Iterator<Item = (&TopicPartition, &[Tenure])> {
+    pub(crate) fn partitions(&self) -> impl Iterator<Item = (&Partition, &[Tenure])> {
         self.tenures.iter().map(|(p, t)| (p, t.as_slice()))
     }
 
     /// Who has the partition at this time.
-    pub(crate) fn owner(&self, partition: &TopicPartition, at: Duration) -> Option<MemberId> {
+    pub(crate) fn owner(&self, partition: &Partition, at: Duration) -> Option<MemberId> {
         let holds = |t: &&Tenure| t.from <= at && t.until.is_none_or(|until| at < until);
         self.tenures.get(partition)?.iter().find(holds).map(|t| t.member)
     }
 
     /// Pairs of tenures of one partition, by different members, that overlap in time.
-    pub(crate) fn overlaps(&self) -> Vec<(TopicPartition, Tenure, Tenure)> {
+    pub(crate) fn overlaps(&self) -> Vec<(Partition, Tenure, Tenure)> {
         let mut found = Vec::new();
         for (partition, tenures) in &self.tenures {
             for (i, first) in tenures.iter().enumerate() {
@@ -92,8 +91,8 @@ mod tests {
         Event { at: Duration::from_millis(ms), member, what }
     }
 
-    fn p(n: i32) -> Vec<TopicPartition> {
-        vec![TopicPartition::new("t", n)]
+    fn p(n: i32) -> Vec<Partition> {
+        vec![Partition(tontine_group::TopicPartition::new("t", n))]
     }
 
     #[test]

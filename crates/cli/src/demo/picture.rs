@@ -43,11 +43,10 @@ fn cell(out: &mut String, owner: Option<MemberId>, colour: bool) {
 mod tests {
     use super::super::history::{Event, What};
     use super::*;
-    use tontine_group::TopicPartition;
 
     #[test]
     fn one_row_a_partition_and_plain_letters_without_colour() {
-        let p = vec![TopicPartition::new("t", 0)];
+        let p = vec!["t-0".parse().unwrap()];
         let at = |s, member, what| Event { at: Duration::from_secs(s), member, what };
         let events = [at(0, 0, What::Assigned(p.clone())), at(5, 0, What::Revoked(p.clone())), at(6, 1, What::Assigned(p))];
         let picture = draw(&Ownership::of(&events), Duration::from_secs(10), 10, false);
