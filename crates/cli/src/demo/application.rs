@@ -35,6 +35,9 @@ pub(crate) async fn run(args: DemoMemberArgs) -> Result<(), Error> {
                 Err(error) => progress.tell(What::Trouble(error.to_string())),
             },
         }
+        if progress.is_committed() {
+            continue;
+        }
         match consumer.commit_sync().await {
             Ok(()) => progress.committed(None),
             Err(error) => progress.tell(What::Trouble(error.to_string())),
@@ -81,6 +84,10 @@ impl Progress {
             }
             self.tell(What::Delivered { partition, runs: runs(&offsets) });
         }
+    }
+
+    fn is_committed(&self) -> bool {
+        self.next.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
     }
 
     /// Tells what was committed; only these partitions, when they are named.
