@@ -1,0 +1,8 @@
+//! The commands, one file each.
+
+pub(crate) mod broker;
+pub(crate) mod consume;
+pub(crate) mod group;
+pub(crate) mod produce;
+pub(crate) mod settings;
+pub(crate) mod topic;
