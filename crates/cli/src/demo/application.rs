@@ -21,7 +21,7 @@ pub(crate) async fn run(args: DemoMemberArgs) -> Result<(), Error> {
     progress.tell(What::Started);
     let mut builder = Consumer::builder();
     for (key, value) in args.set {
-        builder = builder.set(key, value);
+        builder = builder.set(&key, value);
     }
     let mut consumer = builder.build()?;
     consumer.subscribe([args.topic.as_str()], Listener(progress.clone())).await?;

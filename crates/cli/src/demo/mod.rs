@@ -20,7 +20,7 @@ use board::{Board, Clock};
 use producer::Writer;
 use script::Stage;
 use std::{io::IsTerminal, process::ExitCode, time::Duration};
-use tontine::{Admin, Error, Producer};
+use tontine::{Admin, Error, Producer, admin::NewTopic};
 use tontine_broker::Broker;
 
 /// Runs the demo; the exit code says whether every promise was kept.
@@ -61,12 +61,12 @@ impl Cluster {
             Some(_) => None,
             None => Some(embedded().await?),
         };
-        let own = embedded.as_ref().map(|broker| broker.bootstrap_servers().to_owned());
+        let own = embedded.as_ref().map(|broker| broker.bootstrap_servers());
         let bootstrap = args.bootstrap_server.clone().or(own).unwrap_or_default();
         let admin = Admin::builder().set("bootstrap.servers", &bootstrap).build()?;
         // A name that no earlier run has used: groups and topics of a real cluster outlive their deletion for a moment.
         let topic = format!("tontine-demo-{:x}", Clock::start().unix_us() / 1000);
-        admin.create_topic(&topic, args.partitions as i32).await?;
+        admin.create_topic(NewTopic::new(&topic, args.partitions as i32)).await?;
         Ok(Self { embedded, bootstrap, topic, admin })
     }
 
