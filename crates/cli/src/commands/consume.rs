@@ -105,7 +105,7 @@ async fn reached(consumer: &mut Consumer, ends: &mut BTreeMap<TopicPartition, i6
             consumer.position(&partition).await.ok()
         } else {
             let committed = consumer.committed(std::slice::from_ref(&partition)).await.ok();
-            committed.and_then(|c| c.get(&partition).map(|o| o.offset))
+            committed.and_then(|c| c.get(&partition)?.as_ref().map(|o| o.offset))
         };
         if position.zip(ends.get(&partition)).is_some_and(|(position, end)| position >= *end) {
             ends.remove(&partition);

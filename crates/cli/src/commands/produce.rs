@@ -18,7 +18,7 @@ pub(crate) async fn run(args: ProduceArgs) -> Result<ExitCode, Error> {
     let mut lines = BufReader::new(tokio::io::stdin()).lines();
     let mut written = 0u64;
     while let Some(record) = next(&args, &mut lines, written).await? {
-        under_way.push_back(producer.send(record));
+        under_way.push_back(producer.send(record).await?);
         written += 1;
         bar.inc(1);
         if under_way.len() > UNDER_WAY
@@ -47,7 +47,7 @@ fn build(args: &ProduceArgs) -> Result<Producer, Error> {
 type Lines = tokio::io::Lines<BufReader<tokio::io::Stdin>>;
 
 async fn next(args: &ProduceArgs, lines: &mut Lines, written: u64) -> Result<Option<ProducerRecord>, Error> {
-    let record = ProducerRecord::new(args.topic.as_str());
+    let record = ProducerRecord::to(args.topic.as_str());
     if let Some(number) = args.number {
         return Ok((written < number).then(|| record.value(generated(written, args.size as usize))));
     }

@@ -170,7 +170,7 @@ async fn alter(
     if !settings.is_empty() {
         let resource = ConfigResource::Topic(topic.to_owned());
         let count = settings.len();
-        let changes = settings.into_iter().map(|(key, value)| ConfigChange::set(key, value));
+        let changes = settings.into_iter().map(|(key, value)| ConfigChange::Set(key, value));
         admin.alter_configs(&resource, changes).await?;
         eprintln!("{topic}: {count} settings changed");
     }

@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 use tokio::task::JoinHandle;
-use tontine::{Error, Producer, ProducerRecord};
+use tontine::{Error, Producer, ProducerRecord, TopicPartition, producer::Delivery};
 
 /// How often a few records are written; at 500 ticks a second no partition waits long for its next record.
 const TICK: Duration = Duration::from_millis(2);
@@ -62,8 +62,8 @@ async fn write(
         while owed >= 1.0 {
             owed -= 1.0;
             let partition = (number % partitions.load(Ordering::Relaxed).max(1) as u64) as i32;
-            let record = ProducerRecord::new(topic.as_str()).partition(partition).value(number.to_string());
-            waiting.push_back(producer.send(record));
+            let record = ProducerRecord::to(topic.as_str()).partition(partition).value(number.to_string());
+            waiting.push_back(producer.send(record).await?);
             number += 1;
         }
         // The oldest are waited for only when many are under way; the others are done by then or soon.
@@ -79,12 +79,14 @@ async fn write(
 }
 
 async fn acknowledge(
-    sent: Option<impl Future<Output = Result<tontine::RecordMetadata, Error>>>,
+    sent: Option<Delivery>,
     produced: &mut Produced,
 ) -> Result<(), Error> {
     if let Some(sent) = sent {
         let metadata = sent.await?;
-        produced.entry(Partition(metadata.topic_partition().clone())).or_default().insert(metadata.offset());
+        let partition = Partition(TopicPartition::new(metadata.topic, metadata.partition));
+        // The broker had this batch already and does not say where: the other records of the partition still count.
+        produced.entry(partition).or_default().extend(metadata.offset);
     }
     Ok(())
 }
