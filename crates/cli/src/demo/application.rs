@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 use tokio::io::AsyncReadExt;
-use tontine::{Assigned, Consumer, Error, ListenerResult, Lost, RebalanceListener, Revoked};
+use tontine::{Assigned, Consumer, Error, Happening, ListenerResult, Lost, RebalanceListener, Revoked};
 
 /// Runs the member until its standard input ends.
 pub(crate) async fn run(args: DemoMemberArgs) -> Result<(), Error> {
@@ -26,6 +26,7 @@ pub(crate) async fn run(args: DemoMemberArgs) -> Result<(), Error> {
     let mut consumer = builder.build()?;
     consumer.subscribe([args.topic.as_str()], Listener(progress.clone())).await?;
     let mut stop = std::pin::pin!(end_of_input());
+    let mut told = 0;
     loop {
         tokio::select! {
             biased;
@@ -35,6 +36,7 @@ pub(crate) async fn run(args: DemoMemberArgs) -> Result<(), Error> {
                 Err(error) => progress.tell(What::Trouble(error.to_string())),
             },
         }
+        told = causes(&consumer, &progress, told);
         if progress.is_committed() {
             continue;
         }
@@ -46,6 +48,18 @@ pub(crate) async fn run(args: DemoMemberArgs) -> Result<(), Error> {
     consumer.close().await?;
     progress.tell(What::Left);
     Ok(())
+}
+
+/// Tells why the group rebalanced, as far as it was not told yet.
+fn causes(consumer: &Consumer, progress: &Progress, told: u64) -> u64 {
+    for happening in consumer.history().since(told) {
+        if let Happening::Transition(transition) = happening
+            && let Some(cause) = &transition.cause
+        {
+            progress.tell(What::Rebalanced { cause: cause.to_string() });
+        }
+    }
+    consumer.history().count()
 }
 
 async fn end_of_input() {
