@@ -17,6 +17,8 @@ pub(super) struct Entry<D> {
     pub(super) record: ProducerRecord,
     pub(super) timestamp: i64,
     pub(super) token: D,
+    /// How many answers about metadata had come when the record's partition was first missed.
+    pub(super) looked_at: Option<u64>,
 }
 
 #[derive(Debug)]
@@ -208,7 +210,7 @@ mod tests {
     use super::*;
 
     fn entry(order: u64) -> Entry<u64> {
-        Entry { order, record: ProducerRecord::to("t").value(vec![0; 50]), timestamp: 7, token: order }
+        Entry { order, record: ProducerRecord::to("t").value(vec![0; 50]), timestamp: 7, token: order, looked_at: None }
     }
 
     fn queue(records: u64) -> Queue<u64> {

@@ -68,6 +68,8 @@ pub struct Sender<D, F> {
     pub(super) identity: Known,
     pub(super) events: VecDeque<Event<D, F>>,
     unplaced: BTreeMap<Arc<str>, VecDeque<(Instant, Entry<D>)>>,
+    /// How many answers to a question for metadata have come.
+    looks: u64,
     topics: BTreeSet<Arc<str>>,
     sticky: Sticky,
     next_order: u64,
@@ -118,6 +120,7 @@ impl<D, F> Sender<D, F> {
             identity,
             events: VecDeque::new(),
             unplaced: BTreeMap::new(),
+            looks: 0,
             topics: BTreeSet::new(),
             sticky: Sticky::default(),
             next_order: 1,
@@ -137,7 +140,7 @@ impl<D, F> Sender<D, F> {
         let order = self.next_order;
         self.next_order += 1;
         let topic = record.topic.clone();
-        let entry = Entry { order, record, timestamp, token };
+        let entry = Entry { order, record, timestamp, token, looked_at: None };
         // Records of a topic that waits for metadata must not be overtaken by later ones.
         if self.unplaced.contains_key(&topic) {
             let deadline = self.now + self.config.max_block;
@@ -149,7 +152,7 @@ impl<D, F> Sender<D, F> {
     }
 
     /// Puts a record into the queue of its partition; gives it back while the topic is not known.
-    fn place(&mut self, entry: Entry<D>) -> Option<Entry<D>> {
+    fn place(&mut self, mut entry: Entry<D>) -> Option<Entry<D>> {
         let metadata = self.cluster.metadata();
         let usable =
             metadata.topic(&entry.record.topic).filter(|t| t.error.is_ok() && !t.partitions.is_empty());
@@ -163,6 +166,13 @@ impl<D, F> Sender<D, F> {
             (None, None) => self.sticky.choose(topic, size, limit.max(1), &mut self.jitter),
         };
         if !topic.partitions.contains_key(&partition) {
+            // The topic may have grown since the last look. An answer that was on its way already proves nothing, so
+            // it takes a second one to be sure.
+            let looked_at = *entry.looked_at.get_or_insert(self.looks);
+            if self.looks < looked_at + 2 {
+                self.cluster.refresh_metadata(self.now);
+                return Some(entry);
+            }
             let what =
                 format!("topic `{}` has partitions 0 to {}, no partition {partition}", topic.name, count - 1);
             self.events.push_back(Event::Delivered(entry.token, Err(Error::misuse(what))));
@@ -430,7 +440,10 @@ impl<D, F> Sender<D, F> {
                     self.is_dirty = true;
                     self.answered(ticket, result);
                 }
-                ClusterOutput::MetadataChanged => self.is_dirty = true,
+                ClusterOutput::MetadataChanged => {
+                    self.looks += 1;
+                    self.is_dirty = true;
+                }
                 ClusterOutput::CoordinatorFound { .. }
                 | ClusterOutput::CoordinatorLost { .. }
                 | ClusterOutput::CoordinatorRefused { .. } => {}
