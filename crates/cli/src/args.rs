@@ -36,7 +36,13 @@ pub(crate) enum Command {
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Connection {
     /// Brokers to start from, as host:port[,host:port..]
-    #[arg(short = 'b', long, alias = "bootstrap-servers", value_name = "HOST:PORT", env = "TONTINE_BOOTSTRAP_SERVER")]
+    #[arg(
+        short = 'b',
+        long,
+        alias = "bootstrap-servers",
+        value_name = "HOST:PORT",
+        env = "TONTINE_BOOTSTRAP_SERVER"
+    )]
     pub(crate) bootstrap_server: Option<String>,
     #[command(flatten)]
     pub(crate) settings: Settings,

@@ -25,7 +25,9 @@ fn main() -> ExitCode {
     runtime.shutdown_background();
     match outcome {
         Ok(code) => code,
-        Err(error @ (Error::Configuration(_) | Error::Misuse(_))) => failed(&error.to_string(), ExitCode::from(2)),
+        Err(error @ (Error::Configuration(_) | Error::Misuse(_))) => {
+            failed(&error.to_string(), ExitCode::from(2))
+        }
         Err(error) => failed(&error.to_string(), ExitCode::FAILURE),
     }
 }

@@ -22,11 +22,14 @@ impl Table {
     /// The table as text.
     pub(crate) fn render(&self) -> String {
         let columns = self.rows.first().map_or(0, Vec::len);
-        let width = |c: usize| self.rows.iter().filter_map(|r| r.get(c)).map(|s| s.chars().count()).max().unwrap_or(0);
+        let width = |c: usize| {
+            self.rows.iter().filter_map(|r| r.get(c)).map(|s| s.chars().count()).max().unwrap_or(0)
+        };
         let widths: Vec<usize> = (0..columns).map(width).collect();
         let mut out = String::new();
         for row in &self.rows {
-            let padded: Vec<String> = row.iter().zip(&widths).map(|(cell, w)| format!("{cell:<w$}")).collect();
+            let padded: Vec<String> =
+                row.iter().zip(&widths).map(|(cell, w)| format!("{cell:<w$}")).collect();
             out += padded.join("  ").trim_end();
             out.push('\n');
         }

@@ -56,7 +56,8 @@ fn build(args: &ConsumeArgs) -> Result<Consumer, Error> {
     }
     // What was written is committed by hand, after it was written.
     builder = builder.set("enable.auto.commit", "false");
-    builder = builder.set("auto.offset.reset", if args.from == From::Earliest { "earliest" } else { "latest" });
+    builder =
+        builder.set("auto.offset.reset", if args.from == From::Earliest { "earliest" } else { "latest" });
     if let Some(group) = &args.group {
         builder = builder.set("group.id", group);
     }

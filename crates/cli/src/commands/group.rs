@@ -14,7 +14,9 @@ use tontine::{
 pub(crate) async fn run(command: GroupCommand) -> Result<ExitCode, Error> {
     match command {
         GroupCommand::List { format, connection } => list(&admin(&connection)?, format).await,
-        GroupCommand::Describe { groups, format, connection } => describe(&admin(&connection)?, groups, format).await,
+        GroupCommand::Describe { groups, format, connection } => {
+            describe(&admin(&connection)?, groups, format).await
+        }
         GroupCommand::Delete { groups, connection } => {
             let each = admin(&connection)?.delete_groups(groups).await?;
             Ok(report(each, "deleted"))
@@ -26,9 +28,7 @@ async fn list(admin: &Admin, format: Format) -> Result<ExitCode, Error> {
     let groups = admin.list_groups().await?;
     match format {
         Format::Json => {
-            let one = |g: &tontine::admin::GroupListing| {
-                json!({"group": g.id, "type": g.kind, "protocol_type": g.protocol_type, "state": g.state})
-            };
+            let one = |g: &tontine::admin::GroupListing| json!({"group": g.id, "type": g.kind, "protocol_type": g.protocol_type, "state": g.state});
             print(&format!("{}\n", json!(groups.iter().map(one).collect::<Vec<_>>())));
         }
         Format::Text => {
@@ -114,19 +114,30 @@ impl Picture {
     fn text(&self) -> String {
         let group = &self.group;
         let epoch = group.epoch.map(|epoch| format!(", epoch {epoch}")).unwrap_or_default();
-        let idle: Vec<_> = group.members.iter().filter(|m| m.assignment.is_empty()).map(|m| m.id.as_str()).collect();
+        let idle: Vec<_> =
+            group.members.iter().filter(|m| m.assignment.is_empty()).map(|m| m.id.as_str()).collect();
         let mut text = format!("group {}: {}, {} members", group.id, group.state, group.members.len());
         if !group.assignor.is_empty() {
             text += &format!(", assignor {}", group.assignor);
         }
         text += &format!("{epoch}\n");
-        let heads =
-            ["GROUP", "TOPIC", "PARTITION", "CURRENT-OFFSET", "LOG-END-OFFSET", "LAG", "CONSUMER-ID", "HOST", "CLIENT-ID"];
+        let heads = [
+            "GROUP",
+            "TOPIC",
+            "PARTITION",
+            "CURRENT-OFFSET",
+            "LOG-END-OFFSET",
+            "LAG",
+            "CONSUMER-ID",
+            "HOST",
+            "CLIENT-ID",
+        ];
         let mut table = Table::new(heads);
         let number = |n: Option<i64>| n.map(|n| n.to_string()).unwrap_or_default();
         for (partition, line) in &self.lines {
             let member = self.member(line);
-            let of = |field: fn(&MemberDescription) -> &String| member.map(field).cloned().unwrap_or_default();
+            let of =
+                |field: fn(&MemberDescription) -> &String| member.map(field).cloned().unwrap_or_default();
             table.row([
                 group.id.clone(),
                 partition.topic.to_string(),

@@ -22,7 +22,9 @@ pub(crate) async fn run(command: TopicCommand) -> Result<ExitCode, Error> {
             eprintln!("created {topic} with {partitions} partitions");
             Ok(ExitCode::SUCCESS)
         }
-        TopicCommand::List { internal, format, connection } => list(&admin(&connection)?, internal, format).await,
+        TopicCommand::List { internal, format, connection } => {
+            list(&admin(&connection)?, internal, format).await
+        }
         TopicCommand::Describe { topics, format, connection } => {
             describe(&admin(&connection)?, topics, format).await
         }
@@ -65,14 +67,14 @@ async fn list(admin: &Admin, internal: bool, format: Format) -> Result<ExitCode,
     topics.retain(|topic| internal || !topic.is_internal);
     match format {
         Format::Json => {
-            let one = |t: &tontine::admin::TopicListing| {
-                json!({"topic": t.name, "id": t.id.to_string(), "partitions": t.partitions, "internal": t.is_internal})
-            };
+            let one = |t: &tontine::admin::TopicListing| json!({"topic": t.name, "id": t.id.to_string(), "partitions": t.partitions, "internal": t.is_internal});
             print(&format!("{}\n", json!(topics.iter().map(one).collect::<Vec<_>>())));
         }
         Format::Text => {
             let mut table = Table::new(["TOPIC", "PARTITIONS", "ID"]);
-            topics.iter().for_each(|t| table.row([t.name.clone(), t.partitions.to_string(), t.id.to_string()]));
+            topics
+                .iter()
+                .for_each(|t| table.row([t.name.clone(), t.partitions.to_string(), t.id.to_string()]));
             print(&table.render());
         }
     }
@@ -80,8 +82,16 @@ async fn list(admin: &Admin, internal: bool, format: Format) -> Result<ExitCode,
 }
 
 async fn describe(admin: &Admin, topics: Vec<String>, format: Format) -> Result<ExitCode, Error> {
-    let mut table =
-        Table::new(["TOPIC", "PARTITION", "LEADER", "LEADER-EPOCH", "REPLICAS", "ISR", "LOG-START-OFFSET", "LOG-END-OFFSET"]);
+    let mut table = Table::new([
+        "TOPIC",
+        "PARTITION",
+        "LEADER",
+        "LEADER-EPOCH",
+        "REPLICAS",
+        "ISR",
+        "LOG-START-OFFSET",
+        "LOG-END-OFFSET",
+    ]);
     let mut objects = Vec::new();
     let mut code = ExitCode::SUCCESS;
     for (name, described) in admin.describe_topics(topics).await? {
@@ -114,11 +124,15 @@ impl Ends {
     async fn of(admin: &Admin, topic: &TopicMetadata) -> Result<Self, Error> {
         let led = topic.partitions.iter().filter(|(_, p)| p.leader.is_some());
         let partitions: Vec<_> = led.map(|(n, _)| TopicPartition::new(topic.name.clone(), *n)).collect();
-        let ask = async |spec: OffsetSpec| admin.list_offsets(partitions.iter().map(|p| (p.clone(), spec))).await;
+        let ask =
+            async |spec: OffsetSpec| admin.list_offsets(partitions.iter().map(|p| (p.clone(), spec))).await;
         Ok(Self { start: ask(OffsetSpec::Earliest).await?, end: ask(OffsetSpec::Latest).await? })
     }
 
-    fn at(offsets: &Each<TopicPartition, tontine::admin::ListedOffset>, partition: &TopicPartition) -> Option<i64> {
+    fn at(
+        offsets: &Each<TopicPartition, tontine::admin::ListedOffset>,
+        partition: &TopicPartition,
+    ) -> Option<i64> {
         offsets.get(partition)?.as_ref().ok()?.offset
     }
 }

@@ -108,7 +108,8 @@ impl Progress {
     fn committed(&self, only: Option<&[Partition]>) {
         let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
         let all = std::mem::take(&mut *next);
-        let (done, rest): (BTreeMap<_, _>, _) = all.into_iter().partition(|(p, _)| only.is_none_or(|o| o.contains(p)));
+        let (done, rest): (BTreeMap<_, _>, _) =
+            all.into_iter().partition(|(p, _)| only.is_none_or(|o| o.contains(p)));
         *next = rest;
         drop(next);
         if !done.is_empty() {

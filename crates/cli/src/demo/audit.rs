@@ -104,7 +104,11 @@ fn count_deliveries(produced: &Produced, events: &[Event], verdict: &mut Verdict
                     verdict.duplicated_after_kill += u64::from(killed.contains(&first) && uncommitted);
                 }
             }
-            What::Started | What::Assigned(_) | What::Revoked(_) | What::Lost(_) | What::Rebalanced { .. } => {}
+            What::Started
+            | What::Assigned(_)
+            | What::Revoked(_)
+            | What::Lost(_)
+            | What::Rebalanced { .. } => {}
             What::Left | What::Killed | What::Trouble(_) => {}
         }
     }
@@ -190,7 +194,8 @@ mod tests {
 
     #[test]
     fn everything_once_is_ok() {
-        let events = [delivered(1, 0, 0..5), at(2, 0, What::Committed(vec![(tp(), 5)])), delivered(3, 1, 5..9)];
+        let events =
+            [delivered(1, 0, 0..5), at(2, 0, What::Committed(vec![(tp(), 5)])), delivered(3, 1, 5..9)];
         let verdict = judge(&produced(0..9), &events, &[]);
         assert!(verdict.ok, "{verdict:?}");
         assert_eq!((verdict.produced, verdict.delivered), (9, 9));
@@ -213,7 +218,8 @@ mod tests {
         let verdict = judge(&produced(0..9), &events, &[]);
         assert_eq!((verdict.duplicated, verdict.duplicated_after_kill, verdict.ok), (2, 2, true));
 
-        let events = [delivered(1, 0, 0..6), at(2, 0, What::Committed(vec![(tp(), 6)])), delivered(4, 1, 4..9)];
+        let events =
+            [delivered(1, 0, 0..6), at(2, 0, What::Committed(vec![(tp(), 6)])), delivered(4, 1, 4..9)];
         let verdict = judge(&produced(0..9), &events, &[]);
         assert_eq!((verdict.duplicated, verdict.duplicated_after_kill, verdict.ok), (2, 0, false));
     }

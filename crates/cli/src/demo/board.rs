@@ -95,7 +95,8 @@ impl Board {
     /// Whether these members, and nobody else, own all `partitions` partitions, fairly, and all of them flow.
     pub(crate) fn at_rest(&self, members: &[MemberId], partitions: usize) -> bool {
         let inner = self.lock();
-        let shares: Vec<usize> = members.iter().map(|m| inner.owned.get(m).map_or(0, BTreeSet::len)).collect();
+        let shares: Vec<usize> =
+            members.iter().map(|m| inner.owned.get(m).map_or(0, BTreeSet::len)).collect();
         let (most, least) = (shares.iter().max(), shares.iter().min());
         let fair = most.zip(least).is_some_and(|(most, least)| most - least <= 1);
         let all = inner.owned.values().map(BTreeSet::len).sum::<usize>() == partitions;
@@ -122,7 +123,9 @@ impl Inner {
     fn apply(&mut self, event: &Event) {
         let member = event.member;
         match &event.what {
-            What::Assigned(partitions) => self.owned.entry(member).or_default().extend(partitions.iter().cloned()),
+            What::Assigned(partitions) => {
+                self.owned.entry(member).or_default().extend(partitions.iter().cloned())
+            }
             What::Revoked(partitions) | What::Lost(partitions) => {
                 for partition in partitions {
                     self.owned.entry(member).or_default().remove(partition);

@@ -38,7 +38,8 @@ impl Member {
         }
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true);
         let mut child = command.spawn()?;
-        let stdout = child.stdout.take().ok_or_else(|| std::io::Error::other("a member without standard output"))?;
+        let stdout =
+            child.stdout.take().ok_or_else(|| std::io::Error::other("a member without standard output"))?;
         let reading = tokio::spawn(read(stdout, board));
         Ok(Self { id, child, reading })
     }

@@ -64,8 +64,11 @@ impl Cluster {
         let own = embedded.as_ref().map(|broker| broker.bootstrap_servers());
         let bootstrap = args.bootstrap_server.clone().or(own).unwrap_or_default();
         let admin = Admin::builder().set("bootstrap.servers", &bootstrap).build()?;
-        // A name that no earlier run has used: groups and topics of a real cluster outlive their deletion for a moment.
-        let topic = format!("tontine-demo-{:x}", Clock::start().unix_us() / 1000);
+        // On a real cluster a name that no earlier run has used: topics and groups outlive their deletion for a moment.
+        let topic = match embedded {
+            Some(_) => "orders".to_owned(),
+            None => format!("tontine-demo-{:x}", Clock::start().unix_us() / 1000),
+        };
         admin.create_topic(NewTopic::new(&topic, args.partitions as i32)).await?;
         Ok(Self { embedded, bootstrap, topic, admin })
     }
@@ -86,7 +89,10 @@ impl Cluster {
 /// A broker whose members may have short sessions, so that a killed one is missed soon.
 async fn embedded() -> Result<Broker, Error> {
     let builder = Broker::builder().config("group.min.session.timeout.ms", "1000");
-    builder.start().await.map_err(|error| Error::misuse(format!("could not start the embedded broker: {error}")))
+    builder
+        .start()
+        .await
+        .map_err(|error| Error::misuse(format!("could not start the embedded broker: {error}")))
 }
 
 /// The settings of every member.
@@ -118,9 +124,11 @@ async fn play(args: &DemoArgs, cluster: &Cluster) -> Result<(Stage, Produced), E
         }
     });
     let pause = Duration::from_secs_f64(f64::from(args.seconds) / 9.0);
-    let producer = Producer::builder().set("bootstrap.servers", &cluster.bootstrap).set("linger.ms", "0").build()?;
+    let producer =
+        Producer::builder().set("bootstrap.servers", &cluster.bootstrap).set("linger.ms", "0").build()?;
     let writer = Writer::start(producer, cluster.topic.clone(), args.partitions as i32, args.rate);
-    let mut stage = Stage::new(board, cluster.topic.clone(), settings(args, cluster), args.partitions as usize);
+    let mut stage =
+        Stage::new(board, cluster.topic.clone(), settings(args, cluster), args.partitions as usize);
     let started = perform(args, cluster, &mut stage, &writer, pause).await;
     let produced = writer.finish().await?;
     started?;

@@ -97,7 +97,8 @@ mod tests {
 
     #[test]
     fn handing_over_in_order_is_no_overlap() {
-        let events = [at(0, 0, What::Assigned(p(0))), at(5, 0, What::Revoked(p(0))), at(5, 1, What::Assigned(p(0)))];
+        let events =
+            [at(0, 0, What::Assigned(p(0))), at(5, 0, What::Revoked(p(0))), at(5, 1, What::Assigned(p(0)))];
         let ownership = Ownership::of(&events);
         assert!(ownership.overlaps().is_empty());
         assert_eq!(ownership.owner(&p(0)[0], Duration::from_millis(4)), Some(0));
@@ -106,7 +107,8 @@ mod tests {
 
     #[test]
     fn two_owners_at_once_are_found() {
-        let events = [at(0, 0, What::Assigned(p(0))), at(4, 1, What::Assigned(p(0))), at(5, 0, What::Revoked(p(0)))];
+        let events =
+            [at(0, 0, What::Assigned(p(0))), at(4, 1, What::Assigned(p(0))), at(5, 0, What::Revoked(p(0)))];
         assert_eq!(Ownership::of(&events).overlaps().len(), 1);
     }
 

@@ -18,7 +18,13 @@ pub(crate) fn draw(ownership: &Ownership, total: Duration, columns: usize, colou
         out.push('\n');
     }
     let seconds = total.as_secs_f64();
-    let _ = writeln!(out, "{:>width$} 0 s{:>rest$}", "", format!("{seconds:.1} s"), rest = columns.saturating_sub(3));
+    let _ = writeln!(
+        out,
+        "{:>width$} 0 s{:>rest$}",
+        "",
+        format!("{seconds:.1} s"),
+        rest = columns.saturating_sub(3)
+    );
     out
 }
 
@@ -48,7 +54,11 @@ mod tests {
     fn one_row_a_partition_and_plain_letters_without_colour() {
         let p = vec!["t-0".parse().unwrap()];
         let at = |s, member, what| Event { at: Duration::from_secs(s), member, what };
-        let events = [at(0, 0, What::Assigned(p.clone())), at(5, 0, What::Revoked(p.clone())), at(6, 1, What::Assigned(p))];
+        let events = [
+            at(0, 0, What::Assigned(p.clone())),
+            at(5, 0, What::Revoked(p.clone())),
+            at(6, 1, What::Assigned(p)),
+        ];
         let picture = draw(&Ownership::of(&events), Duration::from_secs(10), 10, false);
         assert!(picture.starts_with("t-0 AAAAA.BBBB\n"), "{picture}");
         assert!(!picture.contains('\x1b'));

@@ -78,10 +78,7 @@ async fn write(
     Ok(produced)
 }
 
-async fn acknowledge(
-    sent: Option<Delivery>,
-    produced: &mut Produced,
-) -> Result<(), Error> {
+async fn acknowledge(sent: Option<Delivery>, produced: &mut Produced) -> Result<(), Error> {
     if let Some(sent) = sent {
         let metadata = sent.await?;
         let partition = Partition(TopicPartition::new(metadata.topic, metadata.partition));

@@ -14,7 +14,8 @@ const COLUMNS: usize = 72;
 pub(crate) fn text(verdict: &Verdict, events: &[Event], total: Duration, colour: bool) -> String {
     let mut out = String::from("\nWho owned what over time (a dot: nobody)\n\n");
     out += &picture::draw(&Ownership::of(events), total, COLUMNS, colour);
-    out += "\nREBALANCE                                 MOVED  LONGEST-SILENCE-MS   KEPT  LONGEST-SILENCE-MS\n";
+    out +=
+        "\nREBALANCE                                 MOVED  LONGEST-SILENCE-MS   KEPT  LONGEST-SILENCE-MS\n";
     for rebalance in &verdict.rebalances {
         let _ = writeln!(
             out,
@@ -36,11 +37,23 @@ fn silence(partitions: u64, gap_ms: f64) -> String {
 }
 
 fn promises(verdict: &Verdict) -> String {
-    let Verdict { produced, delivered, lost, duplicated, duplicated_after_kill, two_owners, commits_backwards, .. } =
-        verdict;
+    let Verdict {
+        produced,
+        delivered,
+        lost,
+        duplicated,
+        duplicated_after_kill,
+        two_owners,
+        commits_backwards,
+        ..
+    } = verdict;
     let mut out = format!("\nproduced {produced}, delivered {delivered}\n");
     let _ = writeln!(out, "lost                        {lost}");
-    let _ = writeln!(out, "doubled                     {duplicated}{}", explained(*duplicated, *duplicated_after_kill));
+    let _ = writeln!(
+        out,
+        "doubled                     {duplicated}{}",
+        explained(*duplicated, *duplicated_after_kill)
+    );
     let _ = writeln!(out, "two owners at once          {two_owners}");
     let _ = writeln!(out, "commits that went backwards {commits_backwards}");
     out += if verdict.ok { "\nEvery promise was kept.\n" } else { "\nA PROMISE WAS BROKEN.\n" };

@@ -22,7 +22,12 @@ pub(crate) struct Stage {
 }
 
 impl Stage {
-    pub(crate) fn new(board: Board, topic: String, settings: Vec<(String, String)>, partitions: usize) -> Self {
+    pub(crate) fn new(
+        board: Board,
+        topic: String,
+        settings: Vec<(String, String)>,
+        partitions: usize,
+    ) -> Self {
         Self { board, topic, settings, partitions, members: Vec::new(), steps: Vec::new(), next_id: 0 }
     }
 
