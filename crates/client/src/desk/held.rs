@@ -20,6 +20,8 @@ pub(crate) struct Held {
     pub(crate) announced: bool,
     /// It is being given up, or its callback has not returned yet: nothing is handed out.
     pub(crate) frozen: bool,
+    /// Its assigned callback has failed: nothing is handed out before one has succeeded.
+    pub(crate) unheard: bool,
     /// The application paused it.
     pub(crate) paused: bool,
     /// Its topic is still subscribed.
@@ -39,6 +41,7 @@ impl Held {
             incarnation,
             announced: false,
             frozen: true,
+            unheard: false,
             paused: false,
             wanted: true,
             position: None,
@@ -56,7 +59,7 @@ impl Held {
 
     /// Whether anything may be handed out now.
     pub(crate) fn is_open(&self) -> bool {
-        self.announced && !self.frozen && !self.paused && self.wanted
+        self.announced && !self.frozen && !self.unheard && !self.paused && self.wanted
     }
 
     /// Whether anything waits.

@@ -181,11 +181,16 @@ impl Desk {
                 StepKind::Assigned => {
                     if let Some(held) = self.held.get_mut(name) {
                         held.frozen = false;
+                        held.unheard = failed;
                     }
                 }
             }
         }
         if step.kind == StepKind::Assigned {
+            // A failed callback is called again with nothing new; its success is good for all that waited for it.
+            if !failed {
+                self.held.values_mut().for_each(|held| held.unheard = false);
+            }
             self.auto_commit.restart(now);
             self.line_up();
         }

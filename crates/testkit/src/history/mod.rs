@@ -12,4 +12,4 @@ mod recorder;
 
 pub use event::{Callback, CommitResult, End, Event, What};
 pub use ownership::{Ownership, OwnershipEnd, ownerships};
-pub use recorder::{History, MemberLog, callbacks, shapes};
+pub use recorder::{History, MemberLog, callbacks, delivered, shapes};

@@ -211,8 +211,8 @@ impl History {
     }
 }
 
-/// All records of `topic` that were delivered to anybody.
-fn delivered(events: &[Event], topic: &str) -> BTreeSet<(i32, i64)> {
+/// All records of `topic` that were delivered to anybody: partition and offset.
+pub fn delivered(events: &[Event], topic: &str) -> BTreeSet<(i32, i64)> {
     let deliveries = events.iter().filter_map(|event| match &event.what {
         What::Delivered(tp, offsets) if &*tp.topic == topic => Some((tp.partition, offsets)),
         _ => None,

@@ -3,6 +3,7 @@
 #![allow(unreachable_pub, reason = "a test binary has no outside")]
 
 mod admin;
+mod group;
 mod java_alone;
 mod listener;
 mod mode;
@@ -21,5 +22,6 @@ fn main() -> ExitCode {
     proxied::register(&mut suite);
     java_alone::register(&mut suite);
     listener::register(&mut suite);
+    group::register(&mut suite);
     suite.run()
 }

@@ -29,7 +29,7 @@ async fn a_commit_in_revoked_leaves_nothing_to_read_again_when_another_member_jo
     let a = stage.alone("a", stage.plan().commit(Commit::InRevoked)).await?;
     stage.history.until_delivered(&stage.cb, 200, SOON).await?;
     let b = Member::start(&stage.history, "b", stage.plan().commit(Commit::InRevoked))?;
-    stage.until_shapes("b", 0, mode.pick("A(3)", "A(0) A(3)")).await?;
+    stage.until_newcomer("b", 3).await?;
     stage.cluster.plain().fill(&stage.cb, 4, 50).await?;
     stage.history.until_delivered(&stage.cb, 400, SOON).await?;
     ensure!(a.close().await?.is_ok() && b.close().await?.is_ok(), "closes are fine");
@@ -94,7 +94,7 @@ async fn what_was_consumed_is_committed_by_itself_before_it_is_revoked(
     let a = stage.alone("a", stage.plan().auto_commit("3600000")).await?;
     stage.history.until_delivered(&stage.cb, 200, SOON).await?;
     let b = Member::start(&stage.history, "b", stage.plan().auto_commit("3600000"))?;
-    stage.until_shapes("b", 0, mode.pick("A(3)", "A(0) A(3)")).await?;
+    stage.until_newcomer("b", 3).await?;
     stage.cluster.plain().fill(&stage.cb, 4, 10).await?;
     stage.history.until_delivered(&stage.cb, 240, SOON).await?;
     ensure!(a.close().await?.is_ok() && b.close().await?.is_ok(), "closes are fine");

@@ -57,7 +57,8 @@ async fn a_failed_revoked_is_reported_and_not_repeated_and_the_rebalance_goes_on
     plan.next(Callback::Revoked, boom());
     let _a = stage.alone("a", plan).await?;
     let _b = stage.member("b")?;
-    stage.until_shapes("b", 0, mode.pick("A(3)", "A(0) A(3)")).await?;
+    stage.until_newcomer("b", 3).await?;
+    stage.until_shapes("a", 0, mode.pick("A(6) R(6) A(3)", "A(6) R(3) A(0) A(0)")).await?;
     stage
         .history
         .until("poll has reported the error", SOON, |events| {

@@ -12,7 +12,8 @@ use crate::mode::Mode;
 use std::time::Duration;
 use tontine_testkit::Failure;
 use tontine_testkit::cluster::Cluster;
-use tontine_testkit::history::History;
+use tontine_testkit::ensure;
+use tontine_testkit::history::{Event, History, shapes};
 use tontine_testkit::member::{Member, Plan};
 use tontine_testkit::suite::Suite;
 
@@ -72,12 +73,29 @@ impl Stage {
         let a = self.alone("a", self.plan()).await?;
         let b = self.member("b")?;
         self.until_shapes("a", 0, self.mode.pick("A(6) R(6) A(3)", "A(6) R(3) A(0) A(0)")).await?;
-        self.until_shapes("b", 0, self.mode.pick("A(3)", "A(0) A(3)")).await?;
+        self.until_newcomer("b", 3).await?;
         Ok((a, b, self.history.shapes("a").len(), self.history.shapes("b").len()))
     }
 
     async fn until_shapes(&self, member: &str, skip: usize, expected: &str) -> Result<(), Failure> {
         self.history.until_shapes(member, skip, expected, SOON).await
+    }
+
+    /// Waits until a newcomer has its share. In a cooperative group it is first told that it has nothing, unless the next
+    /// round begins before the coordinator has its sync: then it never heard of the first.
+    async fn until_newcomer(&self, member: &str, share: usize) -> Result<(), Failure> {
+        let what = format!("the newcomer {member} is assigned {share} partitions");
+        let last = format!("A({share})");
+        let right = match self.mode {
+            Mode::Eager => vec![vec![last.clone()]],
+            Mode::Cooperative => vec![vec!["A(0)".to_owned(), last.clone()], vec![last.clone()]],
+        };
+        let settled =
+            |events: &[Event]| (shapes(events, member).last() == Some(&last)).then(|| shapes(events, member));
+        let seen = self.history.until(&what, SOON, settled).await?;
+        self.until_shapes(member, 0, &seen.join(" ")).await?;
+        ensure!(right.contains(&seen), "the newcomer {member} was called {seen:?}\n{}", self.history.tail());
+        Ok(())
     }
 
     async fn until_callbacks(&self, member: &str, skip: usize, expected: &str) -> Result<(), Failure> {

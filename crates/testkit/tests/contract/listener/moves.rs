@@ -4,7 +4,7 @@ use super::{SOON, Stage};
 use crate::mode::Mode;
 use tontine_group::TopicPartition;
 use tontine_testkit::cluster::Cluster;
-use tontine_testkit::history::{History, shapes};
+use tontine_testkit::history::shapes;
 use tontine_testkit::invariants::Evidence;
 use tontine_testkit::member::Member;
 use tontine_testkit::suite::{Outcome, Suite};
@@ -96,7 +96,7 @@ async fn a_member_with_nothing_to_do_is_told_so(cluster: Cluster, mode: Mode) ->
 async fn partitions_that_are_added_are_shared(cluster: Cluster, mode: Mode) -> Outcome {
     let stage = Stage::new(cluster, mode).await?;
     let plan = || stage.plan_for(&[&stage.ca]);
-    let (_a, _b) = two_of_one_topic(&stage, plan, &stage.ca, 2).await?;
+    let (_a, _b) = two_of_one_topic(&stage, plan, 2).await?;
     let (seen_a, seen_b) = (stage.history.shapes("a").len(), stage.history.shapes("b").len());
     stage.cluster.plain().create_partitions(&stage.ca, 4).await?;
     let expected = mode.pick("R(1) A(2)", "A(1)");
@@ -110,7 +110,7 @@ async fn partitions_that_are_added_are_shared(cluster: Cluster, mode: Mode) -> O
 async fn a_deleted_topic_is_revoked(cluster: Cluster, mode: Mode) -> Outcome {
     let stage = Stage::new(cluster, mode).await?;
     let plan = || stage.plan_for(&[&stage.cb]);
-    let (_a, _b) = two_of_one_topic(&stage, plan, &stage.cb, 4).await?;
+    let (_a, _b) = two_of_one_topic(&stage, plan, 4).await?;
     let (seen_a, seen_b) = (stage.history.shapes("a").len(), stage.history.shapes("b").len());
     stage.cluster.plain().delete_topic(&stage.cb).await?;
     for (member, seen) in [("a", seen_a), ("b", seen_b)] {
@@ -131,25 +131,15 @@ async fn a_deleted_topic_is_revoked(cluster: Cluster, mode: Mode) -> Outcome {
 async fn two_of_one_topic(
     stage: &Stage,
     plan: impl Fn() -> tontine_testkit::member::Plan,
-    topic: &str,
     count: i32,
 ) -> Result<(Member, Member), tontine_testkit::Failure> {
-    let partitions: Vec<_> = (0..count).map(|p| TopicPartition::new(topic, p)).collect();
-    let history: &History = &stage.history;
-    let a = Member::start(history, "a", plan())?;
-    history.until_shared(&partitions, &["a"], count as usize, SOON).await?;
-    let b = Member::start(history, "b", plan())?;
-    history.until_shared(&partitions, &["a", "b"], count as usize / 2, SOON).await?;
-    // A cooperative group has one round more in which nothing moves.
-    let (a_has, b_has) = match stage.mode {
-        Mode::Eager => (3, 1),
-        Mode::Cooperative => (4, 2),
-    };
-    history
-        .until("both members have seen the end of the rebalance", SOON, |events| {
-            let seen = (shapes(events, "a").len(), shapes(events, "b").len());
-            (seen == (a_has, b_has)).then_some(())
-        })
-        .await?;
+    let (all, half) = (count as usize, count as usize / 2);
+    let a = Member::start(&stage.history, "a", plan())?;
+    stage.until_shapes("a", 0, &format!("A({all})")).await?;
+    let b = Member::start(&stage.history, "b", plan())?;
+    let eager = format!("A({all}) R({all}) A({half})");
+    let cooperative = format!("A({all}) R({half}) A(0) A(0)");
+    stage.until_shapes("a", 0, &stage.mode.pick(eager, cooperative)).await?;
+    stage.until_newcomer("b", half).await?;
     Ok((a, b))
 }

@@ -1,0 +1,114 @@
+//! A group at work: records keep coming while members come, go, crash and stall. Whatever happens, the promises hold.
+
+mod at_work;
+mod fenced;
+mod mid_rebalance;
+mod topics;
+
+use crate::mode::Mode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use tokio::task::JoinHandle;
+use tontine_group::TopicPartition;
+use tontine_testkit::cluster::Cluster;
+use tontine_testkit::history::{History, What};
+use tontine_testkit::invariants::Evidence;
+use tontine_testkit::member::{Member, Plan};
+use tontine_testkit::suite::Suite;
+use tontine_testkit::{Failure, failure};
+
+pub fn register(suite: &mut Suite) {
+    for mode in Mode::ALL {
+        at_work::register(suite, mode);
+        mid_rebalance::register(suite, mode);
+        fenced::register(suite, mode);
+        topics::register(suite, mode);
+    }
+}
+
+pub const SOON: Duration = Duration::from_secs(30);
+
+/// One topic that a producer keeps writing to, and a group that reads it.
+pub struct Work {
+    pub cluster: Cluster,
+    pub mode: Mode,
+    pub history: History,
+    pub group: String,
+    pub topic: String,
+    pub partitions: Vec<TopicPartition>,
+    producer: Option<(Arc<AtomicBool>, JoinHandle<Result<(), Failure>>)>,
+}
+
+impl Work {
+    /// A topic of `partitions` partitions, nothing in it yet.
+    pub async fn new(cluster: Cluster, mode: Mode, partitions: i32) -> Result<Self, Failure> {
+        let topic = cluster.topic("orders", partitions).await?;
+        let group = cluster.unique("group");
+        cluster.until_coordinated(&group).await?;
+        let partitions = (0..partitions).map(|p| TopicPartition::new(topic.as_str(), p)).collect();
+        Ok(Self { cluster, mode, history: History::new(), group, topic, partitions, producer: None })
+    }
+
+    /// Starts a producer that writes to every partition until it is told to stop.
+    pub fn produce_on_and_on(&mut self) {
+        let on = Arc::new(AtomicBool::new(true));
+        let (running, client) = (on.clone(), self.cluster.plain());
+        let (topic, partitions) = (self.topic.clone(), self.partitions.len() as i32);
+        let producing = tokio::spawn(async move {
+            while running.load(Ordering::Relaxed) {
+                client.fill(&topic, partitions, 5).await?;
+                tontine_testkit::wait::while_nothing_happens(Duration::from_millis(20)).await;
+            }
+            Ok(())
+        });
+        self.producer = Some((on, producing));
+    }
+
+    pub fn plan(&self) -> Plan {
+        Plan::new(&self.cluster.bootstrap_servers(), &self.group, &[&self.topic])
+            .assignor(self.mode.assignor())
+    }
+
+    pub fn member(&self, name: &str) -> Result<Member, Failure> {
+        Member::start(&self.history, name, self.plan())
+    }
+
+    /// Waits until the members share the topic, `least` partitions or more each.
+    pub async fn until_shared(&self, members: &[&str], least: usize) -> Result<(), Failure> {
+        self.history.until_shared(&self.partitions, members, least, SOON).await
+    }
+
+    /// Waits until this many more records than now have been delivered.
+    pub async fn until_more(&self, count: usize) -> Result<(), Failure> {
+        let before = self.delivered();
+        self.history.until_delivered(&self.topic, before + count, SOON).await
+    }
+
+    pub fn delivered(&self) -> usize {
+        tontine_testkit::history::delivered(&self.history.events(), &self.topic).len()
+    }
+
+    /// Writes into the history what a second client sees as committed.
+    pub async fn note_committed(&self) -> Result<(), Failure> {
+        let asked = self.history.now();
+        let committed = self.cluster.plain().committed_in(&self.group, &self.topic).await?;
+        let named =
+            |(partition, offset): (i32, i64)| (TopicPartition::new(self.topic.as_str(), partition), offset);
+        let offsets = committed.into_iter().map(named).collect();
+        self.history.member("second client").write(What::Seen { asked, offsets });
+        Ok(())
+    }
+
+    /// Stops the producer, waits until all it wrote is delivered, and returns the evidence of the whole run.
+    pub async fn finish(&mut self) -> Result<Evidence, Failure> {
+        if let Some((on, producing)) = self.producer.take() {
+            on.store(false, Ordering::Relaxed);
+            producing.await.map_err(|e| failure!("the producer died: {e}"))??;
+        }
+        let ends = self.cluster.plain().end_offsets(&self.topic).await?;
+        let total: i64 = ends.values().sum();
+        self.history.until_delivered(&self.topic, total as usize, SOON).await?;
+        Ok(Evidence::of(&self.history).produced_up_to(&self.topic, &ends))
+    }
+}
