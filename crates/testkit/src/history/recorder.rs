@@ -58,6 +58,11 @@ impl History {
     /// Writes an event that happens now. The order of writing is the order of time.
     pub fn write(&self, member: &Arc<str>, what: What) {
         let mut events = self.locked();
+        // A killed member may still run for a moment; nobody sees what it does any more.
+        let killed = |event: &Event| event.member == *member && event.what == What::Ended(End::Killed);
+        if events.iter().any(killed) {
+            return;
+        }
         let at = events.last().map_or(Duration::ZERO, |last| last.at).max(self.now());
         events.push(Event { at, member: member.clone(), what });
         let count = events.len();

@@ -59,8 +59,7 @@ impl Recorder {
 
     async fn revoked(&self, cx: &mut Revoked<'_>, callback: Callback) -> ListenerResult {
         let what = self.todo.take(callback);
-        if matches!(what, Some(In::Commit))
-            || (self.commit == Commit::InRevoked && callback == Callback::Revoked)
+        if matches!(what, Some(In::Commit)) || (self.commit.is_in_revoked() && callback == Callback::Revoked)
         {
             let offsets = self.consumed.all();
             self.log.commit_sent(offsets.clone());

@@ -14,6 +14,18 @@ pub enum Commit {
     EachPoll,
     /// In `on_partitions_revoked`.
     InRevoked,
+    /// After every poll that returned records, and in `on_partitions_revoked`.
+    EachPollAndInRevoked,
+}
+
+impl Commit {
+    pub(super) fn is_each_poll(self) -> bool {
+        matches!(self, Self::EachPoll | Self::EachPollAndInRevoked)
+    }
+
+    pub(super) fn is_in_revoked(self) -> bool {
+        matches!(self, Self::InRevoked | Self::EachPollAndInRevoked)
+    }
 }
 
 /// What a callback does, once.

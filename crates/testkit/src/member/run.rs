@@ -110,7 +110,7 @@ impl Application {
             Ok(records) if records.is_empty() => {}
             Ok(records) => {
                 self.deliver(&records);
-                if self.commit == Commit::EachPoll {
+                if self.commit.is_each_poll() {
                     self.commit_now().await;
                 }
             }

@@ -26,13 +26,14 @@ pub fn register(suite: &mut Suite, mode: Mode) {
 async fn members_join_and_leave_and_nothing_is_lost_or_read_twice(cluster: Cluster, mode: Mode) -> Outcome {
     let mut work = Work::new(cluster, mode, 6).await?;
     work.produce_on_and_on();
-    let a = work.member("a")?;
+    let plan = || work.plan().commit(Commit::EachPollAndInRevoked);
+    let a = Member::start(&work.history, "a", plan())?;
     work.until_shared(&["a"], 6).await?;
     work.until_more(20).await?;
-    let b = work.member("b")?;
+    let b = Member::start(&work.history, "b", plan())?;
     work.until_shared(&["a", "b"], 3).await?;
     work.until_more(20).await?;
-    let c = work.member("c")?;
+    let c = Member::start(&work.history, "c", plan())?;
     work.until_shared(&["a", "b", "c"], 2).await?;
     work.until_more(20).await?;
     ensure!(a.close().await?.is_ok(), "close is fine");

@@ -29,7 +29,9 @@ pub fn register(suite: &mut Suite, mode: Mode) {
 async fn heartbeat_is_answered(cluster: Cluster, mode: Mode, code: ErrorCode) -> Outcome {
     let mut work = Work::new(cluster, mode, 4).await?;
     work.produce_on_and_on();
-    let a = work.member("a")?;
+    // The coordinator still has the member that it seems to have forgotten, until that one's session is over.
+    let plan = work.plan().set("session.timeout.ms", "1000").set("heartbeat.interval.ms", "200");
+    let a = Member::start(&work.history, "a", plan)?;
     work.until_shared(&["a"], 4).await?;
     work.until_more(10).await?;
     let rule = a.proxy().on(ApiKey::Heartbeat, 1, Action::AnswerCode(code));
@@ -77,7 +79,8 @@ async fn a_commit_answered_unknown_member_is_refused_and_everything_is_lost_once
 ) -> Outcome {
     let work = Work::new(cluster, mode, 4).await?;
     work.cluster.plain().fill(&work.topic, 4, 10).await?;
-    let a = Member::start(&work.history, "a", work.plan().commit(Commit::Never))?;
+    let plan = work.plan().set("session.timeout.ms", "1000").set("heartbeat.interval.ms", "200");
+    let a = Member::start(&work.history, "a", plan.commit(Commit::Never))?;
     work.history.until_delivered(&work.topic, 40, SOON).await?;
     let _rule = a.proxy().on(ApiKey::OffsetCommit, 1, Action::AnswerCode(ErrorCode::UNKNOWN_MEMBER_ID));
     let refused = a.commit().await?;
