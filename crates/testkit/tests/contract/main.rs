@@ -7,8 +7,8 @@ mod group;
 mod java_alone;
 mod listener;
 mod mode;
-mod protocol;
 mod producer;
+mod protocol;
 mod proxied;
 
 use std::process::ExitCode;
