@@ -198,11 +198,6 @@ impl Desk {
         self.asks.push(Ask::StepDone { step: step.id, failed });
     }
 
-    /// Whether a callback runs.
-    pub(super) fn is_calling(&self) -> bool {
-        matches!(&self.rebalance.stage, Stage::Calling(_))
-    }
-
     /// The group is being left: what is given up from now on is not committed.
     pub(crate) fn set_leaving(&mut self, leaving: bool) {
         self.rebalance.leaving = leaving;

@@ -3,6 +3,7 @@
 #![allow(unreachable_pub, reason = "a test binary has no outside")]
 
 mod callbacks;
+mod cluster;
 mod first;
 mod positions;
 mod rig;
