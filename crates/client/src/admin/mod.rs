@@ -2,6 +2,19 @@
 //!
 //! Decides whom to ask and when to ask again. Mirrors Kafka's `KafkaAdminClient`. Operations on several things give one
 //! result for each of them.
+//!
+//! ```no_run
+//! # async fn example() -> Result<(), tontine::Error> {
+//! use tontine::admin::{Admin, NewTopic};
+//!
+//! let admin = Admin::builder().set("bootstrap.servers", "127.0.0.1:9092").build()?;
+//! admin.create_topic(NewTopic::new("orders", 8)).await?;
+//! for group in admin.list_groups().await? {
+//!     println!("{} is {}", group.id, group.state);
+//! }
+//! # Ok(())
+//! # }
+//! ```
 
 mod caller;
 mod cluster;

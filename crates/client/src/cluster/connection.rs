@@ -5,6 +5,7 @@
 use super::{
     Lane, Ticket,
     nodes::NodeKey,
+    throttle::throttle,
     versions::{self, Versions},
 };
 use bytes::Bytes;
@@ -27,6 +28,8 @@ pub(super) struct Connection {
     /// Closed as soon as nothing is under way on it.
     pub(super) retiring: bool,
     pub(super) opened: Instant,
+    /// The broker wants to hear nothing before.
+    pub(super) muted_until: Instant,
     last_used: Instant,
     in_flight: VecDeque<InFlight>,
     next_correlation: i32,
@@ -59,6 +62,7 @@ impl Connection {
             speculative: false,
             retiring: false,
             opened: now,
+            muted_until: Instant::ZERO,
             last_used: now,
             in_flight: VecDeque::new(),
             next_correlation: 0,
@@ -171,6 +175,7 @@ impl Connection {
         let ticket = oldest.ticket;
         self.in_flight.pop_front();
         self.last_used = now;
+        self.muted_until = now + throttle(&response);
         Ok((ticket, response))
     }
 

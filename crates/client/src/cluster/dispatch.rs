@@ -74,6 +74,9 @@ impl Cluster {
         if let Some(conn) = self.routes.get(&(key, lane)) {
             let Some(connection) = self.connections.get_mut(conn) else { return Route::Wait(None) };
             connection.speculative = false;
+            if connection.muted_until > now {
+                return Route::Wait(Some(connection.muted_until));
+            }
             return if connection.is_ready() { Route::Send(*conn) } else { Route::Wait(None) };
         }
         match self.nodes.get(&key) {
@@ -92,13 +95,15 @@ impl Cluster {
         let of = |key: &NodeKey| {
             self.routes.get(&(*key, lane)).and_then(|id| Some((*id, self.connections.get(id)?)))
         };
-        let ready = candidates.iter().filter_map(of).filter(|(_, c)| c.is_ready() && !c.retiring);
+        let usable = |c: &Connection| c.is_ready() && !c.retiring && c.muted_until <= now;
+        let ready = candidates.iter().filter_map(of).filter(|(_, c)| usable(c));
         let best = ready.min_by_key(|(_, c)| (silent(c), c.load())).map(|(id, c)| (id, silent(c)));
         if let Some((conn, false)) = best {
             return Route::Send(conn);
         }
         let under_way =
             candidates.iter().filter_map(of).filter(|(_, c)| !c.is_ready()).map(|(_, c)| c.opened).max();
+        let muted = candidates.iter().filter_map(of).map(|(_, c)| c.muted_until).filter(|at| *at > now).min();
         let next = under_way.map(|opened| opened + STAGGER);
         if let Some(next) = next.filter(|next| *next > now) {
             return Route::Wait(Some(next));
@@ -109,7 +114,7 @@ impl Cluster {
                 Route::Wait(Some(now + STAGGER))
             }
             (Err(_), Some((conn, _))) if under_way.is_none() => Route::Send(conn),
-            (Err(retry_at), _) => Route::Wait(retry_at),
+            (Err(retry_at), _) => Route::Wait(soonest(retry_at, muted)),
         }
     }
 

@@ -16,6 +16,7 @@ mod refresh;
 mod settings;
 #[cfg(test)]
 mod tests;
+mod throttle;
 mod versions;
 
 pub use machine::Cluster;

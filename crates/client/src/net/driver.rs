@@ -184,6 +184,7 @@ impl<M: Machine, F: FnMut(M::Event)> Driver<M, F> {
         match event {
             NetEvent::Connected(conn) => {
                 if let Some(link) = self.connections.get_mut(&conn) {
+                    tracing::debug!(client = self.settings.name, conn = conn.0, "connected");
                     link.connected = true;
                     self.machine.handle_connected(now, conn);
                 }
@@ -195,6 +196,7 @@ impl<M: Machine, F: FnMut(M::Event)> Driver<M, F> {
             }
             NetEvent::Disconnected(conn, why) => {
                 if self.connections.remove(&conn).is_some() {
+                    tracing::debug!(client = self.settings.name, conn = conn.0, why, "disconnected");
                     self.machine.handle_disconnected(now, conn, why);
                 }
             }
@@ -220,6 +222,7 @@ impl<M: Machine, F: FnMut(M::Event)> Driver<M, F> {
     }
 
     fn connect(&mut self, conn: ConnId, host: String, port: u16) {
+        tracing::debug!(client = self.settings.name, conn = conn.0, host, port, "connecting");
         let (writes, queue) = mpsc::unbounded_channel();
         let run = connection::run(conn, host, port, self.settings.clone(), self.events_in.clone(), queue);
         let task = self.tasks.spawn(run);

@@ -1,5 +1,7 @@
 //! The cluster in virtual time, against brokers that are scripted frame by frame.
 
+mod swarm;
+
 use super::*;
 use crate::cluster::ClusterOutput::{Close, Connect, Write};
 use bytes::BytesMut;
@@ -690,4 +692,20 @@ fn a_broker_that_moved_to_another_address_is_reached_there() {
     world.send(Target::Node(1), heartbeat(), ms(5_000));
     assert_eq!(world.opened.last().map(|(_, _, port)| *port), Some(11));
     assert_eq!(world.closed, [world.opened[0].0]);
+}
+
+#[test]
+fn a_broker_that_wants_to_be_left_alone_is() {
+    let mut world = World::known();
+    world.send(Target::Node(1), heartbeat(), ms(5_000));
+    world.accept();
+    world.reply(
+        ApiKey::Heartbeat,
+        heartbeat::HeartbeatResponse { throttle_time_ms: 300, ..Default::default() },
+    );
+    world.send(Target::Node(1), heartbeat(), ms(5_000));
+    world.pass(ms(290));
+    assert!(world.asked.is_empty());
+    world.pass(ms(20));
+    world.take(ApiKey::Heartbeat);
 }
