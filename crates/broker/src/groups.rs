@@ -223,11 +223,13 @@ impl BrokerState {
         let batch = batch_of(records, now_ms).ok_or(ErrorCode::MESSAGE_TOO_LARGE)?;
         let topic = self.topics.get_mut(OFFSETS_TOPIC).ok_or(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION)?;
         let id = topic.id;
+        let oldest_tombstone = now_ms.saturating_sub(topic.settings.delete_retention_ms);
         let partition = topic.partition_mut(index).ok_or(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION)?;
         if partition.leader.is_none() {
             return Err(ErrorCode::NOT_LEADER_OR_FOLLOWER);
         }
         let appended = partition.log.append(batch, partition.leader_epoch, None, now_ms)?;
+        partition.log.compact_if_grown(oldest_tombstone);
         self.appended(now, (id, index), appended.bytes);
         Ok(())
     }

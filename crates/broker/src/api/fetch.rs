@@ -64,6 +64,8 @@ pub(super) fn answer(state: &mut BrokerState, call: &Call, request: FetchRequest
     let max_wait = Duration::from_millis(u64::try_from(request.max_wait_ms).unwrap_or(0));
     let min_bytes = usize::try_from(request.min_bytes).unwrap_or(0);
     let max_bytes = usize::try_from(request.max_bytes).unwrap_or(0).min(state.settings.fetch_max_bytes);
+    // Nobody gets more than the limit, so nobody waits for more.
+    let min_bytes = min_bytes.min(max_bytes);
     let opening = opening(request, with_ids);
     let opened = state.sessions.entry(call.node).or_default().open(call.now, opening);
     let (kind, items) = match opened {

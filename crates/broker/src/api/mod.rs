@@ -51,6 +51,7 @@ pub(crate) fn versions(key: ApiKey) -> Option<(i16, i16)> {
         | ApiKey::DescribeGroups
         | ApiKey::ListGroups
         | ApiKey::ApiVersions
+        | ApiKey::SaslHandshake
         | ApiKey::CreateTopics
         | ApiKey::DeleteTopics
         | ApiKey::DeleteRecords
@@ -68,8 +69,7 @@ pub(crate) fn versions(key: ApiKey) -> Option<(i16, i16)> {
         | ApiKey::ListTransactions
         | ApiKey::ListConfigResources
         | ApiKey::DescribeTopicPartitions => Some((first, last)),
-        ApiKey::SaslHandshake
-        | ApiKey::SaslAuthenticate
+        ApiKey::SaslAuthenticate
         | ApiKey::AddPartitionsToTxn
         | ApiKey::AddOffsetsToTxn
         | ApiKey::EndTxn
@@ -132,8 +132,9 @@ pub(crate) fn serve(state: &mut BrokerState, call: &Call, request: Request) -> A
         | Request::DescribeGroups(_)
         | Request::ListGroups(_)
         | Request::DeleteGroups(_)) => return group::answer(state, call, request),
-        request @ (Request::SaslHandshake(_)
-        | Request::SaslAuthenticate(_)
+        // Kafka lists the handshake on plain ports as well, so that clients learn why it fails.
+        request @ Request::SaslHandshake(_) => refuse(&request, call.version, ErrorCode::ILLEGAL_SASL_STATE),
+        request @ (Request::SaslAuthenticate(_)
         | Request::AddPartitionsToTxn(_)
         | Request::AddOffsetsToTxn(_)
         | Request::EndTxn(_)

@@ -149,8 +149,13 @@ fn append(
     validate(&batch, &topic.settings, call.version, now_ms)?;
     let append_time = topic.settings.log_append_time.then_some(now_ms);
     let id = topic.id;
+    let oldest_tombstone =
+        topic.settings.compact.then(|| now_ms.saturating_sub(topic.settings.delete_retention_ms));
     let partition = topic.partition_mut(data.index).ok_or(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION)?;
     let appended = partition.log.append(batch, partition.leader_epoch, append_time, now_ms)?;
+    if let Some(oldest) = oldest_tombstone {
+        partition.log.compact_if_grown(oldest);
+    }
     Ok((id, Accepted { appended, append_time, log_start: partition.log.start() }))
 }
 

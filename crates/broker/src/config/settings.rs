@@ -81,6 +81,7 @@ impl Settings {
 pub struct TopicSettings {
     pub compact: bool,
     pub delete: bool,
+    pub delete_retention_ms: i64,
     pub log_append_time: bool,
     pub max_message_bytes: usize,
     pub min_insync_replicas: usize,
@@ -100,6 +101,7 @@ impl TopicSettings {
         Self {
             compact: has("compact"),
             delete: has("delete"),
+            delete_retention_ms: parse(value("delete.retention.ms").as_deref()),
             log_append_time: value("message.timestamp.type").as_deref() == Some("LogAppendTime"),
             max_message_bytes: parse(value("max.message.bytes").as_deref()),
             min_insync_replicas: parse(value("min.insync.replicas").as_deref()),

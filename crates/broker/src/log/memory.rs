@@ -124,14 +124,7 @@ impl Memory {
         self.segments.iter().skip(first)
     }
 
-    fn drop_empty(&mut self) {
-        self.segments.retain(|segment| !segment.batches.is_empty());
-        self.size = self.segments.iter().map(|segment| segment.size as u64).sum();
-    }
-}
-
-impl Storage for Memory {
-    fn append(&mut self, meta: BatchMeta, batch: Bytes) -> Result<(), ErrorCode> {
+    fn push(&mut self, meta: BatchMeta, batch: Bytes) {
         self.size += batch.len() as u64;
         match self.segments.back_mut() {
             Some(segment) if segment.is_open() => segment.push(meta, batch),
@@ -146,6 +139,17 @@ impl Storage for Memory {
         {
             segment.close();
         }
+    }
+
+    fn drop_empty(&mut self) {
+        self.segments.retain(|segment| !segment.batches.is_empty());
+        self.size = self.segments.iter().map(|segment| segment.size as u64).sum();
+    }
+}
+
+impl Storage for Memory {
+    fn append(&mut self, meta: BatchMeta, batch: Bytes) -> Result<(), ErrorCode> {
+        self.push(meta, batch);
         Ok(())
     }
 
@@ -210,6 +214,28 @@ impl Storage for Memory {
             start = Some(segment.next());
         }
         start
+    }
+
+    fn open_from(&self) -> i64 {
+        match self.segments.back() {
+            Some(segment) if segment.is_open() => segment.batches.first().map_or(0, |entry| entry.meta.base),
+            Some(segment) => segment.next(),
+            None => 0,
+        }
+    }
+
+    fn replace_before(&mut self, below: i64, batches: Vec<(BatchMeta, Bytes)>) {
+        let first_kept = self.segments.partition_point(|segment| segment.next() <= below);
+        let kept = self.segments.split_off(first_kept);
+        *self = Self::default();
+        for (meta, batch) in batches {
+            self.push(meta, batch);
+        }
+        if let Some(segment) = self.segments.back_mut() {
+            segment.close();
+        }
+        self.segments.extend(kept);
+        self.drop_empty();
     }
 
     fn size(&self) -> u64 {

@@ -3,6 +3,7 @@
 //! Where the bytes are kept is [`Storage`]'s business: in [`memory`] here. Mirrors `UnifiedLog`; the high watermark is
 //! always the end of the log, because the replicas of a test cluster share one copy.
 
+mod compact;
 mod epochs;
 mod memory;
 mod producers;
@@ -44,6 +45,10 @@ pub(crate) trait Storage: fmt::Debug + Send {
     fn cut_from(&mut self, offset: i64) -> Option<i64>;
     /// Where the log could start when it should be no larger than `bytes`, or hold nothing that is older than `time`.
     fn start_within(&self, bytes: Option<u64>, oldest: Option<i64>) -> Option<i64>;
+    /// Where the part begins that is still written to: the batches before can be replaced.
+    fn open_from(&self) -> i64;
+    /// Puts `batches` where those before `below` were; both ends are at batches.
+    fn replace_before(&mut self, below: i64, batches: Vec<(BatchMeta, Bytes)>);
     /// How many bytes there are.
     fn size(&self) -> u64;
 }
@@ -74,14 +79,19 @@ pub(crate) struct Log {
     end: i64,
     epochs: Epochs,
     producers: Producers,
+    /// The size at which compaction is worth its while.
+    compact_at: u64,
 }
+
+/// Logs below this size are not compacted.
+const COMPACT_FROM: u64 = 2 << 20;
 
 impl Log {
     /// An empty log whose leader has `epoch`.
     pub(crate) fn new(storage: Box<dyn Storage>, epoch: i32) -> Self {
         let mut epochs = Epochs::default();
         epochs.begin(epoch, 0);
-        Self { storage, start: 0, end: 0, epochs, producers: Producers::default() }
+        Self { storage, start: 0, end: 0, epochs, producers: Producers::default(), compact_at: COMPACT_FROM }
     }
 
     /// The first offset that can be read.
@@ -194,6 +204,24 @@ impl Log {
         if let Some(start) = self.storage.start_within(bytes, oldest) {
             self.delete_before(start.min(self.end));
         }
+    }
+
+    /// Compacts when the log has doubled since the last time, so that the work stays a fixed share of what is appended.
+    /// Tombstones that are older than `oldest_tombstone` go.
+    pub(crate) fn compact_if_grown(&mut self, oldest_tombstone: i64) {
+        if self.storage.size() < self.compact_at {
+            return;
+        }
+        let below = self.storage.open_from();
+        let mut newest = compact::Newest::default();
+        self.batches().for_each(|batch| newest.see(&batch));
+        let rest = self
+            .batches()
+            .take_while(|batch| batch.next_offset() <= below)
+            .filter_map(|batch| newest.rest_of(&batch, oldest_tombstone))
+            .collect();
+        self.storage.replace_before(below, rest);
+        self.compact_at = COMPACT_FROM.max(self.storage.size() * 2);
     }
 
     /// Forgets producers that have been silent since `oldest_ms`.

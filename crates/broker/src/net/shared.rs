@@ -187,7 +187,8 @@ impl Shared {
             match scheduled {
                 None => self.sooner.notified().await,
                 Some(at) => {
-                    let due = tokio::time::sleep_until(self.origin + at.since_origin());
+                    // Far away is not forever: a time that the clock cannot name would be a panic.
+                    let due = tokio::time::sleep((at - self.now()).min(Duration::from_secs(3600)));
                     tokio::select! {
                         () = due => self.time_out(),
                         () = self.sooner.notified() => {}
@@ -201,6 +202,7 @@ impl Shared {
         let now = self.now();
         let mut inner = self.lock();
         inner.scheduled = None;
+        // Called early, the state does nothing and says again when it wants to be called.
         inner.state.handle_timeout(now);
         self.drain(&mut inner, None);
     }

@@ -202,3 +202,24 @@ fn a_deleted_topic_takes_its_offsets_along() {
     rig.drain();
     assert_eq!(rig.state.committed_offsets("g"), [].into());
 }
+
+#[test]
+fn a_group_that_commits_for_ever_does_not_grow_for_ever() {
+    let mut rig = Rig::new(3, &[]);
+    rig.topic("t", 1);
+    let conn = coordinator(&mut rig, "g");
+    let id = stable_member(&mut rig, conn, "g");
+    for offset in 0..30_000 {
+        rig.ask(conn, 9, commit("g", &id, offset));
+    }
+    let shard =
+        (0..50).find(|shard| rig.state.log_offsets("__consumer_offsets", *shard) > Some((0, 0))).unwrap();
+    let size: usize = rig.state.batches("__consumer_offsets", shard).iter().map(|batch| batch.size()).sum();
+    assert!(size < 3_000_000, "{size} bytes for one offset");
+    let node = rig.state.coordinator_of("g").unwrap();
+    rig.state.stop_node(rig.now, node).unwrap();
+    rig.drain();
+    let conn = rig.connect(rig.state.coordinator_of("g").unwrap());
+    assert_eq!(rig.ask(conn, 4, heartbeat("g", &id)).error_code, ErrorCode::NONE);
+    assert_eq!(rig.state.committed_offsets("g"), [(TopicPartition::new("t", 0), 29_999)].into());
+}

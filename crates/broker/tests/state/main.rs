@@ -6,6 +6,7 @@ mod admin;
 mod cluster;
 mod fetch;
 mod groups;
+mod mutated;
 mod produce;
 mod protocol;
 mod rig;

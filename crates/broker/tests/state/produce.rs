@@ -124,3 +124,34 @@ fn the_topic_of_groups_is_not_for_clients() {
     let mut rig = Rig::new(1, &[]);
     assert_eq!(code_of(&mut rig, "__consumer_offsets", 0, batch(&["a"])), ErrorCode::INVALID_TOPIC_EXCEPTION);
 }
+
+#[test]
+fn a_compacted_topic_keeps_the_newest_record_of_each_key_at_its_offset() {
+    let mut rig = Rig::new(1, &[]);
+    let configs = vec![("cleanup.policy".to_owned(), "compact".to_owned())];
+    rig.state.create_topic(rig.now, &NewTopic { configs, ..NewTopic::new("t", 1) }).unwrap();
+    let conn = rig.connect(1);
+    let filler = vec![b'x'; 100_000];
+    for round in 0..100i64 {
+        let mut builder = BatchBuilder::new(Compression::None);
+        let key = round.to_string();
+        builder.append(START_MS, Some(key.as_bytes()), Some(b"once"), [("h", Some(&b"v"[..]))]).unwrap();
+        builder.append(START_MS, Some(b"again"), Some(&filler), []).unwrap();
+        assert_eq!(rig.produce_bytes(conn, "t", 0, -1, builder.build(0)).base_offset, round * 2);
+    }
+    let batches = rig.state.batches("t", 0);
+    let size: usize = batches.iter().map(|batch| batch.size()).sum();
+    assert!(size < 4_000_000, "{size} bytes are left of 10 MB");
+    let mut once = Vec::new();
+    for batch in &batches {
+        for record in batch.records().unwrap().iter() {
+            let record = record.unwrap();
+            if record.value() == Some(b"once") {
+                assert_eq!(record.headers().count(), 1);
+                once.push(record.offset());
+            }
+        }
+    }
+    assert_eq!(once, (0..100).map(|round| round * 2).collect::<Vec<_>>());
+    assert_eq!(rig.state.log_offsets("t", 0), Some((0, 200)));
+}
