@@ -58,9 +58,11 @@ impl Cluster {
                 self.route_to(now, NodeKey::Broker(*id), lane)
             }
             Target::Node(_) if brokers.is_empty() => Route::Wait(None),
-            Target::Node(id) => Route::Fail(SendError::Disconnected {
-                why: format!("broker {id} is not among the brokers of the cluster").into(),
-            }),
+            Target::Node(id) => {
+                self.want_metadata(now);
+                let why = format!("broker {id} is not among the brokers of the cluster").into();
+                Route::Fail(SendError::Disconnected { why })
+            }
             Target::Coordinator(group) => match self.lookups.get(group).and_then(|l| l.node) {
                 Some(id) => self.route_to(now, NodeKey::Broker(id), lane),
                 None => Route::Wait(

@@ -159,7 +159,7 @@ impl<D> Queue<D> {
 
     /// The first record's order of all that is not answered, as far as it is not under way.
     pub(super) fn oldest(&self) -> Option<u64> {
-        self.waiting.iter().chain(&self.failed).map(Batch::order).min()
+        self.waiting.front().into_iter().chain(&self.failed).map(Batch::order).min()
     }
 
     /// The order of the first batch that failed.
@@ -201,7 +201,7 @@ impl<D> Queue<D> {
     }
 
     pub(super) fn next_deadline(&self) -> Option<Instant> {
-        self.waiting.iter().chain(&self.failed).map(|b| b.deadline).min()
+        self.waiting.front().into_iter().chain(&self.failed).map(|b| b.deadline).min()
     }
 }
 
@@ -210,7 +210,13 @@ mod tests {
     use super::*;
 
     fn entry(order: u64) -> Entry<u64> {
-        Entry { order, record: ProducerRecord::to("t").value(vec![0; 50]), timestamp: 7, token: order, looked_at: None }
+        Entry {
+            order,
+            record: ProducerRecord::to("t").value(vec![0; 50]),
+            timestamp: 7,
+            token: order,
+            looked_at: None,
+        }
     }
 
     fn queue(records: u64) -> Queue<u64> {

@@ -21,7 +21,9 @@ mod answers;
 mod batch;
 #[cfg(feature = "net")]
 mod front;
+mod leave;
 mod partitioner;
+mod place;
 mod record;
 mod sender;
 #[cfg(test)]
