@@ -6,6 +6,8 @@
 
 mod kind;
 mod known;
+#[cfg(test)]
+mod page;
 pub mod rows;
 mod settings;
 
