@@ -2,12 +2,14 @@
 //!
 //! `cargo bench -p tontine-group --bench assignors [-- ROUNDS]`
 
+use bytes::Bytes;
 use std::{fs, sync::Arc, time::Duration};
 use tontine_group::{
     Assignment, TopicPartition,
-    assignor::{ALL, Assignor, MemberSubscription, range, uniform},
+    assignor::{ALL, Assignor, CooperativeSticky, MemberSubscription, SubscriptionReader, range, uniform},
     topics::Topics,
 };
+use tontine_wire::consumer_protocol::{Subscription, TopicPartitions};
 
 /// A group of some size.
 struct Case {
@@ -64,6 +66,7 @@ fn main() {
         for assignor in assignors() {
             measure(case, &*assignor, rounds);
         }
+        println!("{:<20} {:>8} {:>8.2}", "reading it all", "", millis(reading(case, rounds)));
     }
 }
 
@@ -95,6 +98,36 @@ fn measure(case: &Case, assignor: &dyn Assignor, rounds: usize) {
         millis(leave),
         millis(join)
     );
+}
+
+/// What it costs the leader to read the subscriptions of members that own everything, before it assigns anything.
+fn reading(case: &Case, rounds: usize) -> Duration {
+    let (topics, mut members) = group(case);
+    members.pop();
+    let assigned = CooperativeSticky.assign(&topics, &members);
+    rejoin(&CooperativeSticky, &mut members, &assigned);
+    let metadata: Vec<_> = members.iter().map(metadata).collect();
+    let read = || {
+        let mut reader = SubscriptionReader::new();
+        let mut read = |bytes| reader.read(String::new(), None, bytes).map_or(0, |member| member.owned.len());
+        metadata.iter().map(&mut read).sum::<usize>()
+    };
+    lowest(rounds, read).0
+}
+
+fn metadata(member: &MemberSubscription) -> Bytes {
+    let of_a_topic = |same: &[TopicPartition]| TopicPartitions {
+        topic: same[0].topic.to_string(),
+        partitions: same.iter().map(|partition| partition.partition).collect(),
+    };
+    let subscription = Subscription {
+        topics: member.topics.iter().map(ToString::to_string).collect(),
+        user_data: member.user_data.clone(),
+        owned_partitions: member.owned.chunk_by(|a, b| a.topic == b.topic).map(of_a_topic).collect(),
+        generation_id: member.generation.unwrap_or(-1),
+        rack_id: None,
+    };
+    subscription.to_metadata(3)
 }
 
 fn millis(time: Duration) -> f64 {

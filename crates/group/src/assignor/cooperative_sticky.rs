@@ -1,7 +1,7 @@
 //! `cooperative-sticky`: deals as `sticky` does, and members keep working meanwhile. A partition that is to move is given
 //! to nobody until its owner has let go of it; the next round hands it over.
 //!
-//! Mirrors `CooperativeStickyAssignor`. [`super::balance`] is the algorithm, [`crate::rebalance::cooperative`] the rule of
+//! Mirrors `CooperativeStickyAssignor`. The module `balance` is the algorithm, [`crate::rebalance::cooperative`] the rule of
 //! the hand-over.
 
 use super::{

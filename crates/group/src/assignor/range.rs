@@ -3,7 +3,7 @@
 //! Each topic is dealt on its own: with n partitions and c subscribers everybody gets n / c, and the first n % c
 //! subscribers one more. Topics with as many partitions and the same subscribers are thus co-partitioned: the same
 //! partition number of both goes to the same member. Mirrors `RangeAssignor` with its rack awareness (KIP-881), whose
-//! rules are in [`super::racks`], and the broker's `range`, which knows no racks.
+//! rules are in `racks`, and the broker's `range`, which knows no racks.
 
 use super::{
     Assignor, MemberSubscription,

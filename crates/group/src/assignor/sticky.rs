@@ -1,7 +1,7 @@
 //! `sticky`: balanced, and everything stays where it was as far as balance allows. Eager: members give up everything
 //! before they join, so they tell in their user data what they had.
 //!
-//! Mirrors `StickyAssignor`. [`super::balance`] is the algorithm, [`super::claims`] says whom it believes.
+//! Mirrors `StickyAssignor`. The module `balance` is the algorithm, `claims` says whom it believes.
 
 use super::{
     Assignor, MemberSubscription,

@@ -2,7 +2,7 @@
 //!
 //! The broker knows itself who has what, so nobody has to be believed: the target assignment so far is what the members
 //! have, and moving partitions one by one is the business of the reconciliation, not of the assignor. Mirrors
-//! `UniformAssignor`. [`super::balance`] is the algorithm.
+//! `UniformAssignor`. The module `balance` is the algorithm.
 
 use super::{MemberSubscription, balance::balance, claims::Claims, layout::Layout, owned::Owned};
 use crate::{Assignment, topics::Topics};

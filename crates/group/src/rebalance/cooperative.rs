@@ -35,6 +35,9 @@ pub struct Transfer {
 /// withheld once is not withheld a second time. Of two members that claim a partition the one of the higher generation
 /// is believed.
 pub fn withhold(members: &[MemberSubscription], assignment: &mut Assignment) -> Vec<Transfer> {
+    if members.iter().all(|member| member.owned.is_empty()) {
+        return Vec::new();
+    }
     let topics = assigned_topics(assignment);
     let layout = Layout::of_all(&topics, members);
     let owned: Vec<_> =
@@ -78,4 +81,60 @@ fn assigned_topics(assignment: &Assignment) -> Topics {
         topics.insert(name.clone(), Topic { partitions, ..Topic::default() });
     }
     topics
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::assignor::examples::{lines, member};
+
+    fn owning(id: &str, owned: &[i32], generation: i32) -> MemberSubscription {
+        MemberSubscription {
+            owned: owned.iter().map(|partition| TopicPartition::new("t", *partition)).collect(),
+            generation: Some(generation),
+            ..member(id, &["t"])
+        }
+    }
+
+    /// Partition after partition of `t` to these members.
+    fn giving(owners: &[MemberIndex]) -> Assignment {
+        let mut assignment = Assignment::new();
+        for (partition, owner) in owners.iter().enumerate() {
+            assignment.assign(&"t".into(), partition as i32, *owner);
+        }
+        assignment
+    }
+
+    #[test]
+    fn what_another_still_owns_is_withheld_and_told() {
+        let members = [owning("a", &[0, 1], 1), owning("b", &[], 1)];
+        let mut assignment = giving(&[0, 1, 1]);
+        let partition = TopicPartition::new("t", 1);
+        assert_eq!(withhold(&members, &mut assignment), [Transfer { partition, from: Some(0), to: 1 }]);
+        assert_eq!(lines(&assignment, &members), ["a: t-0", "b: t-2"]);
+        assert_eq!(withhold(&members, &mut assignment), [], "it is withheld once");
+    }
+
+    #[test]
+    fn a_member_keeps_what_only_an_older_generation_claims_too() {
+        let members = [owning("a", &[0], 2), owning("b", &[0], 1)];
+        let mut assignment = giving(&[0]);
+        assert_eq!(withhold(&members, &mut assignment), []);
+        assert_eq!(assignment, giving(&[0]));
+    }
+
+    #[test]
+    fn what_two_members_claim_is_withheld_from_both() {
+        let members = [owning("a", &[0], 1), owning("b", &[0], 1)];
+        let mut assignment = giving(&[0]);
+        let partition = TopicPartition::new("t", 0);
+        assert_eq!(withhold(&members, &mut assignment), [Transfer { partition, from: None, to: 0 }]);
+        assert_eq!(assignment.owner("t", 0), None);
+    }
+
+    #[test]
+    fn topics_that_nobody_asked_for_are_looked_at_too() {
+        let members = [MemberSubscription { topics: Vec::new(), ..owning("a", &[0], 1) }, member("b", &[])];
+        assert_eq!(withhold(&members, &mut giving(&[1])).len(), 1);
+    }
 }

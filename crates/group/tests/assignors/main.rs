@@ -5,4 +5,5 @@
 mod best;
 mod examples;
 mod group;
+mod large;
 mod properties;

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use std::{collections::BTreeSet, sync::Arc};
 use tontine_group::{
     Assignment, TopicPartition,
-    assignor::{ALL, Assignor, MemberSubscription, RebalanceProtocol, by_name, uniform},
+    assignor::{ALL, Assignor, MemberSubscription, RebalanceProtocol, by_name, negotiate, uniform},
     topics::Topics,
 };
 
@@ -263,9 +263,16 @@ fn names_and_java_classes_both_find_an_assignor() {
     assert!(by_name("uniform").is_none() && by_name("Range").is_none() && by_name("").is_none());
 }
 
-/// Used by the shrinking of failed cases: a drawn group prints as it is.
 #[test]
-fn a_drawn_group_without_members_that_want_anything_is_fine() {
+fn a_member_is_as_gentle_as_the_roughest_assignor_that_it_offers() {
+    let offered = |names: &[&str]| names.iter().filter_map(|name| by_name(name)).collect::<Vec<_>>();
+    assert_eq!(negotiate(&offered(&["cooperative-sticky"])), RebalanceProtocol::Cooperative);
+    assert_eq!(negotiate(&offered(&["range", "cooperative-sticky"])), RebalanceProtocol::Eager);
+    assert_eq!(negotiate(&[]), RebalanceProtocol::Eager);
+}
+
+#[test]
+fn members_that_want_nothing_get_nothing() {
     let drawn = Drawn { partitions: vec![3], wants: vec![vec![false]; 3], alike: true };
     for assignor in all() {
         check_valid(
