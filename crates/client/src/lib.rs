@@ -7,7 +7,7 @@ pub mod config;
 #[cfg(feature = "net")]
 mod consumer;
 #[cfg_attr(not(feature = "net"), allow(dead_code))]
-mod desk;
+pub mod desk;
 mod error;
 mod fetch;
 mod history;

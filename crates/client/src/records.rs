@@ -127,10 +127,10 @@ impl<'a> Iterator for Iter<'a> {
     #[inline]
     fn next(&mut self) -> Option<Record<'a>> {
         loop {
-            if let Some((partition, run)) = &mut self.run {
-                if let Some(record) = run.next() {
-                    return Some(Record { partition, record });
-                }
+            if let Some((partition, run)) = &mut self.run
+                && let Some(record) = run.next()
+            {
+                return Some(Record { partition, record });
             }
             let run = self.runs.next()?;
             self.run = Some((&run.partition, run.records.iter()));

@@ -28,7 +28,7 @@ impl ConsumerBuilder {
         }
         let group_id: Option<Arc<str>> =
             settings.member.as_ref().map(|member| member.group_id.as_str().into());
-        let (desk, default_timeout) = (Desk::new(settings.desk.clone()), settings.default_api_timeout);
+        let (desk, default_timeout) = (Desk::new(&settings), settings.default_api_timeout);
         let seed = RandomState::new().hash_one("seed");
         let net_settings = net::NetSettings { name: settings.cluster.client_id.clone(), ..net_settings };
         let futures = CommitFutures::default();

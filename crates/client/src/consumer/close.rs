@@ -75,7 +75,7 @@ impl Consumer {
     /// Lets the actor end; its end is the end of its events.
     async fn end_actor(&mut self, until: Instant) {
         let timeout = self.left(until);
-        self.front.desk.tell(Ask::Close { timeout });
+        self.front.desk.close(timeout);
         self.front.flush();
         let until = self.front.now() + timeout + GRACE;
         while self.front.now() < until {

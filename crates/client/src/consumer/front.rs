@@ -23,9 +23,12 @@ use tontine_group::{Instant, time::soonest};
 /// What runs when a commit that nobody waited for has ended.
 pub(super) type OnCommit = Box<dyn FnOnce(Result<(), Error>) + Send>;
 
+/// Whom to tell how a commit ended.
+type Futures = BTreeMap<CallId, oneshot::Sender<Result<(), Error>>>;
+
 /// Futures of commits, completed by the actor's thread: they end also when nobody polls the consumer.
 #[derive(Clone, Debug, Default)]
-pub(super) struct CommitFutures(Arc<Mutex<BTreeMap<CallId, oneshot::Sender<Result<(), Error>>>>>);
+pub(super) struct CommitFutures(Arc<Mutex<Futures>>);
 
 impl CommitFutures {
     /// An event passes by; the end of a commit completes its future.
@@ -93,9 +96,9 @@ impl Front {
     }
 
     pub(crate) fn flush(&mut self) {
-        for ask in self.desk.asks() {
+        for command in self.desk.commands() {
             // An actor that has ended says so through the events.
-            let _ = self.actor.send(Command(ask));
+            let _ = self.actor.send(command);
         }
     }
 
@@ -112,7 +115,7 @@ impl Front {
     pub(super) async fn wait(&mut self, until: Option<Instant>) -> Result<(), Error> {
         let event = {
             let far = Duration::from_secs(3600);
-            let at = until.map_or_else(|| self.now() + far, |at| at);
+            let at = until.unwrap_or_else(|| self.now() + far);
             let left = at.saturating_since(self.now()).min(far);
             tokio::select! {
                 biased;

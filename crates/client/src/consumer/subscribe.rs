@@ -88,9 +88,7 @@ impl Consumer {
     ) -> Result<(), Error> {
         let mut first_error = Ok(());
         if self.front.desk.is_in_group() || self.front.desk.is_leaving() {
-            self.front.desk.set_leaving(true);
-            let reason = reason.to_owned();
-            self.front.desk.call_leave(|call| Ask::Leave { call, reason, forever, timeout });
+            self.front.desk.leave(reason, forever, timeout);
             loop {
                 self.front.exchange();
                 if let Some(turn) = self.front.desk.next_callback() {

@@ -5,10 +5,14 @@
 
 use super::Desk;
 use crate::{
-    Error,
+    Error, OffsetAndMetadata,
     state::{Answer, Ask, CallId},
 };
-use std::collections::{BTreeSet, VecDeque};
+use std::{
+    collections::{BTreeSet, VecDeque},
+    time::Duration,
+};
+use tontine_group::TopicPartition;
 
 #[derive(Debug, Default)]
 pub(super) struct Calls {
@@ -61,8 +65,31 @@ impl Desk {
         self.calls.answer.take()
     }
 
+    /// Starts a commit that somebody waits for; see [`Desk::take_commit`].
+    pub fn commit(&mut self, offsets: Vec<(TopicPartition, OffsetAndMetadata)>, timeout: Duration) -> CallId {
+        self.call(|call| Ask::Commit { call, offsets, retry: true, timeout })
+    }
+
+    /// How the commit that somebody waits for ended, when it has.
+    pub fn take_commit(&mut self, call: CallId) -> Option<Result<(), Error>> {
+        self.take_answer(call).map(|answer| answer.map(|_| ()))
+    }
+
+    /// Starts to leave the group, for good or until the next subscription: run [`Desk::next_callback`] until
+    /// [`Desk::has_left`].
+    pub fn leave(&mut self, reason: &str, forever: bool, timeout: Duration) {
+        self.set_leaving(true);
+        let reason = reason.to_owned();
+        self.call_leave(|call| Ask::Leave { call, reason, forever, timeout });
+    }
+
+    /// Lets the actor end.
+    pub fn close(&mut self, timeout: Duration) {
+        self.asks.push(Ask::Close { timeout });
+    }
+
     /// Asks to leave the group; see [`Desk::has_left`].
-    pub(crate) fn call_leave(&mut self, ask: impl FnOnce(CallId) -> Ask) {
+    fn call_leave(&mut self, ask: impl FnOnce(CallId) -> Ask) {
         let call = self.calls.next_id();
         self.calls.leaving = Some(call);
         self.calls.has_left = false;
@@ -70,7 +97,7 @@ impl Desk {
     }
 
     /// Whether the group has been left, or leaving it was given up.
-    pub(crate) fn has_left(&self) -> bool {
+    pub fn has_left(&self) -> bool {
         self.calls.has_left
     }
 

@@ -43,7 +43,7 @@ impl Interest {
 
 impl Desk {
     /// The topics that are subscribed; for a pattern those that match now.
-    pub(crate) fn subscription(&self) -> BTreeSet<Arc<str>> {
+    pub fn subscription(&self) -> BTreeSet<Arc<str>> {
         match &self.interest {
             Interest::Topics(topics) | Interest::Pattern(topics) => topics.clone(),
             Interest::Nothing | Interest::Manual => BTreeSet::new(),
@@ -51,12 +51,12 @@ impl Desk {
     }
 
     /// The partitions that are assigned.
-    pub(crate) fn assignment(&self) -> BTreeSet<TopicPartition> {
+    pub fn assignment(&self) -> BTreeSet<TopicPartition> {
         self.held.iter().filter(|(_, held)| held.announced).map(|(name, _)| name.clone()).collect()
     }
 
     /// Wants these topics from now on.
-    pub(crate) fn subscribe(&mut self, topics: BTreeSet<Arc<str>>) -> Result<(), Error> {
+    pub fn subscribe(&mut self, topics: BTreeSet<Arc<str>>) -> Result<(), Error> {
         self.check_may_subscribe()?;
         if topics.iter().any(|topic| topic.trim().is_empty()) {
             return Err(Error::misuse("a topic's name is empty: name the topics to subscribe to"));
@@ -72,7 +72,7 @@ impl Desk {
     }
 
     /// Wants every topic that matches from now on.
-    pub(crate) fn subscribe_pattern(&mut self, pattern: &str) -> Result<(), Error> {
+    pub fn subscribe_pattern(&mut self, pattern: &str) -> Result<(), Error> {
         self.check_may_subscribe()?;
         if pattern.is_empty() {
             return Err(Error::misuse("the pattern is empty: give one that the names of topics match"));
@@ -96,12 +96,12 @@ impl Desk {
     }
 
     /// Whether a group has to be left.
-    pub(crate) fn is_in_group(&self) -> bool {
+    pub fn is_in_group(&self) -> bool {
         self.interest.is_group()
     }
 
     /// Reads exactly these partitions from now on. Those that were read already go on where they are.
-    pub(crate) fn assign(&mut self, now: Instant, partitions: BTreeSet<TopicPartition>) -> Result<(), Error> {
+    pub fn assign(&mut self, now: Instant, partitions: BTreeSet<TopicPartition>) -> Result<(), Error> {
         self.check_open()?;
         if self.interest.is_group() {
             return Err(Error::misuse(

@@ -2,7 +2,7 @@
 //!
 //! The actor ([`crate::state`]) owns connections, membership and fetches; the desk owns what the application sees: its
 //! subscription, its assignment, its positions, and the records that wait for it. It is told what the actor says with
-//! [`Desk::handle`], asked what to do with [`Desk::next`], and drained of what to tell the actor with [`Desk::asks`]. It
+//! [`Desk::hear`], asked what to do with [`Desk::next`], and drained of what to tell the actor with [`Desk::commands`]. It
 //! never waits and knows no runtime: the async front runs it in the application's task, a simulator runs it in virtual
 //! time. Because `next` moves positions only when it returns records, a poll that is dropped while it waits has not
 //! moved anything.
@@ -27,7 +27,7 @@ use crate::{
     lease::{Delivery, Incarnation},
     offsets::OffsetAndMetadata,
     records::Records,
-    state::{Answer, Ask, CallId, StepKind, Tell},
+    state::{Answer, Ask, CallId, Command, ConsumerSettings, Event, StepKind, Tell},
 };
 use auto_commit::AutoCommit;
 use rebalance::Rebalance;
@@ -51,7 +51,7 @@ pub(crate) struct DeskSettings {
 
 /// What to do next in a poll.
 #[derive(Debug)]
-pub(crate) enum Turn {
+pub enum Turn {
     /// Return these.
     Records(Records),
     /// Run the listener, then say so with [`Desk::callback_done`].
@@ -66,7 +66,7 @@ pub(crate) enum Turn {
 
 /// The application's side of a consumer.
 #[derive(Debug)]
-pub(crate) struct Desk {
+pub struct Desk {
     settings: DeskSettings,
     interest: Interest,
     held: BTreeMap<TopicPartition, Held>,
@@ -86,7 +86,9 @@ pub(crate) struct Desk {
 }
 
 impl Desk {
-    pub(crate) fn new(settings: DeskSettings) -> Self {
+    /// A desk with nothing on it yet.
+    pub fn new(settings: &ConsumerSettings) -> Self {
+        let settings = settings.desk.clone();
         let auto_commit = AutoCommit::new(settings.auto_commit, settings.retry_backoff);
         Self {
             settings,
@@ -108,8 +110,13 @@ impl Desk {
     }
 
     /// What to tell the actor, in this order.
-    pub(crate) fn asks(&mut self) -> impl Iterator<Item = Ask> + '_ {
-        self.asks.drain(..)
+    pub fn commands(&mut self) -> impl Iterator<Item = Command> + '_ {
+        self.asks.drain(..).map(Command)
+    }
+
+    /// The actor says something.
+    pub fn hear(&mut self, now: Instant, Event(tell): Event) {
+        self.handle(now, tell);
     }
 
     /// Refuses every call on a closed consumer.
@@ -127,7 +134,7 @@ impl Desk {
     }
 
     /// A poll begins.
-    pub(crate) fn begin_poll(&mut self, now: Instant) -> Result<(), Error> {
+    pub fn begin_poll(&mut self, now: Instant) -> Result<(), Error> {
         self.check_open()?;
         if matches!(self.interest, Interest::Nothing) {
             return Err(Error::misuse(
@@ -158,7 +165,8 @@ impl Desk {
     }
 
     /// What to do next in a poll.
-    pub(crate) fn next(&mut self, now: Instant) -> Turn {
+    #[allow(clippy::should_implement_trait)]
+    pub fn next(&mut self, now: Instant) -> Turn {
         self.tell_poll(now);
         if let Some(error) = self.errors.pop_front().or_else(|| self.fatal_error()) {
             return Turn::Failed(error);
@@ -175,7 +183,7 @@ impl Desk {
     }
 
     /// The part of [`Desk::next`] that also runs in `unsubscribe` and `close`.
-    pub(crate) fn next_callback(&mut self) -> Option<Turn> {
+    pub fn next_callback(&mut self) -> Option<Turn> {
         if let Some((call, result)) = self.calls.next_ended() {
             return Some(Turn::CommitEnded(call, result));
         }
@@ -312,7 +320,7 @@ impl Desk {
     }
 
     /// What has been handed out of each partition, as offsets to commit. Partitions without a position are left out.
-    pub(crate) fn consumed(&self) -> Vec<(TopicPartition, OffsetAndMetadata)> {
+    pub fn consumed(&self) -> Vec<(TopicPartition, OffsetAndMetadata)> {
         let held = self.held.iter().filter(|(_, held)| held.announced);
         held.filter_map(|(name, held)| {
             let position = held.position?;
@@ -324,12 +332,12 @@ impl Desk {
     }
 
     /// What happened to the membership so far.
-    pub(crate) fn history(&self) -> &History {
+    pub fn history(&self) -> &History {
         &self.history
     }
 
     /// The membership as the application may see it.
-    pub(crate) fn membership(&self) -> Option<&Membership> {
+    pub fn membership(&self) -> Option<&Membership> {
         self.membership.as_ref()
     }
 }

@@ -165,7 +165,7 @@ impl Desk {
     }
 
     /// The callback of [`Turn::Callback`] has returned: the change is made, whatever it returned.
-    pub(crate) fn callback_done(&mut self, now: Instant, failed: bool) {
+    pub fn callback_done(&mut self, now: Instant, failed: bool) {
         let step = match std::mem::take(&mut self.rebalance.stage) {
             Stage::Calling(step) => step,
             other => {

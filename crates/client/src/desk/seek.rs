@@ -12,7 +12,7 @@ use tontine_group::TopicPartition;
 
 impl Desk {
     /// Reads on at this offset. What was fetched for the old place is dropped.
-    pub(crate) fn seek(&mut self, name: &TopicPartition, to: &OffsetAndMetadata) -> Result<(), Error> {
+    pub fn seek(&mut self, name: &TopicPartition, to: &OffsetAndMetadata) -> Result<(), Error> {
         if to.offset < 0 {
             return Err(Error::misuse(format!("cannot seek to the negative offset {} in {name}", to.offset)));
         }
@@ -23,10 +23,10 @@ impl Desk {
 
     /// Reads on at a place that has to be looked up.
     pub(crate) fn seek_to_spot(&mut self, name: &TopicPartition, spot: Spot) -> Result<(), Error> {
-        if let Spot::Timestamp(ms) = spot {
-            if ms < 0 {
-                return Err(Error::misuse(format!("cannot seek to the negative timestamp {ms} in {name}")));
-            }
+        if let Spot::Timestamp(ms) = spot
+            && ms < 0
+        {
+            return Err(Error::misuse(format!("cannot seek to the negative timestamp {ms} in {name}")));
         }
         self.seek_to(name, None, SeekTarget::Spot(spot))
     }
@@ -46,7 +46,7 @@ impl Desk {
     }
 
     /// Hands out nothing of these any more, or goes on with them. What is buffered stays. All or nothing.
-    pub(crate) fn set_paused(&mut self, names: &BTreeSet<TopicPartition>, paused: bool) -> Result<(), Error> {
+    pub fn set_paused(&mut self, names: &BTreeSet<TopicPartition>, paused: bool) -> Result<(), Error> {
         for name in names {
             self.assigned(name)?;
         }
@@ -61,7 +61,7 @@ impl Desk {
     }
 
     /// The partitions that are paused.
-    pub(crate) fn paused(&self) -> BTreeSet<TopicPartition> {
+    pub fn paused(&self) -> BTreeSet<TopicPartition> {
         self.held
             .iter()
             .filter(|(_, held)| held.announced && held.paused)
@@ -70,7 +70,7 @@ impl Desk {
     }
 
     /// How many records there are behind the position, as far as the last fetch knows.
-    pub(crate) fn lag(&self, name: &TopicPartition) -> Result<Option<i64>, Error> {
+    pub fn lag(&self, name: &TopicPartition) -> Result<Option<i64>, Error> {
         let held = self.assigned(name)?;
         let end = held
             .end

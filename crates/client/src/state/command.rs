@@ -122,7 +122,7 @@ pub(crate) struct Step {
 
 /// Which way an assignment changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum StepKind {
+pub enum StepKind {
     /// These are added.
     Assigned,
     /// These are given up, in good order.

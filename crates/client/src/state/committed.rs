@@ -130,10 +130,10 @@ impl ConsumerState {
                 Flight::Call(call) => self.call_from(call, &found),
             },
             Err(error) => {
-                if error.code().is_some_and(ErrorCode::needs_coordinator) {
-                    if let Some(group) = &self.group {
-                        self.cluster.coordinator_lost(self.now, &group.id);
-                    }
+                if error.code().is_some_and(ErrorCode::needs_coordinator)
+                    && let Some(group) = &self.group
+                {
+                    self.cluster.coordinator_lost(self.now, &group.id);
                 }
                 self.committed_failed(flight, error);
             }
