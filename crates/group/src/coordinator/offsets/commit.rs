@@ -90,15 +90,19 @@ impl Commit {
             topic: topic.to_owned(),
             partition: partition.partition_index,
         };
-        let retention = Some(self.request.retention_time_ms).filter(|ms| *ms >= 0);
-        let value = OffsetCommitValue {
+        let mut value = OffsetCommitValue {
             offset: partition.committed_offset,
             leader_epoch: partition.committed_leader_epoch,
             metadata: partition.committed_metadata.clone().unwrap_or_default(),
             commit_timestamp: wall_ms,
-            expire_timestamp: retention.map_or(-1, |ms| wall_ms.saturating_add(ms)),
+            expire_timestamp: -1,
             topic_id,
         };
+        if self.request.retention_time_ms >= 0 {
+            // The record that can say this can say neither epoch nor id.
+            value.expire_timestamp = wall_ms.saturating_add(self.request.retention_time_ms);
+            (value.leader_epoch, value.topic_id) = (-1, Uuid::ZERO);
+        }
         Record::OffsetCommit(key, Some(value))
     }
 }
