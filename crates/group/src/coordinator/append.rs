@@ -115,3 +115,44 @@ pub(super) fn response_error(code: ErrorCode) -> ErrorCode {
         other => other,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn appends_end_in_the_order_in_which_they_began() {
+        let mut appends = Appends::default();
+        let [a, b, c] = std::array::from_fn(|_| appends.begin(Vec::new(), Vec::new(), After::Nothing));
+        appends.end(c, Ok(()));
+        appends.end(b, Err(ErrorCode::REQUEST_TIMED_OUT));
+        assert!(appends.take_ended().is_none());
+        appends.end(a, Ok(()));
+        let results: Vec<_> = std::iter::from_fn(|| appends.take_ended().map(|(_, result)| result)).collect();
+        assert_eq!(results, [Ok(()), Err(ErrorCode::REQUEST_TIMED_OUT), Ok(())]);
+    }
+
+    #[test]
+    fn the_first_outcome_counts_and_strangers_do_not() {
+        let mut appends = Appends::default();
+        let id = appends.begin(Vec::new(), Vec::new(), After::Nothing);
+        appends.end(AppendId(7), Ok(()));
+        assert!(appends.take_ended().is_none());
+        appends.end(id, Ok(()));
+        appends.end(id, Err(ErrorCode::REQUEST_TIMED_OUT));
+        assert_eq!(appends.take_ended().map(|(_, result)| result), Some(Ok(())));
+    }
+
+    #[test]
+    fn errors_of_the_log_tell_clients_whether_to_look_for_another_coordinator() {
+        for (log, client) in [
+            (ErrorCode::NOT_ENOUGH_REPLICAS, ErrorCode::COORDINATOR_NOT_AVAILABLE),
+            (ErrorCode::KAFKA_STORAGE_ERROR, ErrorCode::NOT_COORDINATOR),
+            (ErrorCode::MESSAGE_TOO_LARGE, ErrorCode::UNKNOWN_SERVER_ERROR),
+            (ErrorCode::NETWORK_EXCEPTION, ErrorCode::COORDINATOR_LOAD_IN_PROGRESS),
+            (ErrorCode::POLICY_VIOLATION, ErrorCode::POLICY_VIOLATION),
+        ] {
+            assert_eq!(response_error(log), client);
+        }
+    }
+}

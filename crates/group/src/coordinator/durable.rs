@@ -192,3 +192,52 @@ impl From<&OffsetCommitValue> for CommittedOffset {
 pub(super) fn millis(ms: i32) -> Duration {
     Duration::from_millis(u64::try_from(ms).unwrap_or(0))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tontine_wire::group_records::GroupMetadataKey;
+
+    fn offset(partition: i32, value: Option<i64>) -> Record {
+        let key = OffsetCommitKey { group: "g".to_owned(), topic: "t".to_owned(), partition };
+        Record::OffsetCommit(key, value.map(|offset| OffsetCommitValue { offset, ..Default::default() }))
+    }
+
+    fn group(value: Option<GroupMetadataValue>) -> Record {
+        Record::GroupMetadata(GroupMetadataKey { group: "g".to_owned() }, value)
+    }
+
+    #[test]
+    fn an_offset_alone_makes_a_group_of_no_protocol() {
+        let mut durable = Durable::default();
+        durable.apply(&offset(0, Some(5)));
+        assert_eq!(durable.group("g"), Some(&Group::Classic(StoredClassic::default())));
+        assert_eq!(durable.offset("g", &TopicPartition::new("t", 0)).unwrap().offset, 5);
+    }
+
+    #[test]
+    fn tombstones_of_what_compaction_removed_are_fine() {
+        let mut durable = Durable::default();
+        durable.apply(&offset(0, None));
+        durable.apply(&group(None));
+        assert_eq!(durable, Durable::default());
+    }
+
+    #[test]
+    fn offsets_come_and_go_one_by_one() {
+        let mut durable = Durable::default();
+        for record in [offset(0, Some(5)), offset(1, Some(6)), offset(0, Some(7)), offset(1, None)] {
+            durable.apply(&record);
+        }
+        assert_eq!(durable.offsets("g").map(|(p, o)| (p.partition, o.offset)).collect::<Vec<_>>(), [(0, 7)]);
+        durable.apply(&offset(0, None));
+        assert_eq!(durable.all_offsets().count(), 0);
+        assert!(durable.group("g").is_some(), "the group goes by a record of its own");
+    }
+
+    #[test]
+    fn a_member_of_the_oldest_record_version_waits_for_rejoins_as_long_as_its_session() {
+        let member = MemberMetadata { session_timeout: 9, rebalance_timeout: -1, ..Default::default() };
+        assert_eq!(StoredMember::from(&member).rebalance_timeout, Duration::from_millis(9));
+    }
+}

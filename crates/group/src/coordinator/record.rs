@@ -109,3 +109,63 @@ fn read_value<M: Message>(bytes: Bytes) -> Result<M, DecodeError> {
     }
     M::decode(reader.rest(), version)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tontine_wire::{Uuid, group_records::MemberMetadata};
+
+    fn survives(record: Record) -> GroupRecord {
+        let encoded = record.encode();
+        assert_eq!(Record::decode(encoded.key.clone(), encoded.value.clone()).unwrap(), Some(record));
+        encoded
+    }
+
+    fn offset_key() -> OffsetCommitKey {
+        OffsetCommitKey { group: "g".to_owned(), topic: "t".to_owned(), partition: 3 }
+    }
+
+    #[test]
+    fn an_offset_is_written_in_version_4_with_the_id_of_its_topic() {
+        let value = OffsetCommitValue { offset: 5, topic_id: Uuid::from_u128(7), ..Default::default() };
+        let encoded = survives(Record::OffsetCommit(offset_key(), Some(value)));
+        assert_eq!(encoded.key, &b"\0\x01\0\x01g\0\x01t\0\0\0\x03"[..]);
+        let value = encoded.value.unwrap();
+        assert_eq!(value[..2], [0, 4]);
+        // One tagged field, number 0, of 16 bytes: the id.
+        assert_eq!(value[value.len() - 19..value.len() - 16], [1, 0, 16]);
+    }
+
+    #[test]
+    fn an_offset_with_an_expiry_is_written_in_the_version_that_has_one() {
+        let value = OffsetCommitValue { offset: 5, expire_timestamp: 9, ..Default::default() };
+        assert_eq!(survives(Record::OffsetCommit(offset_key(), Some(value))).value.unwrap()[..2], [0, 1]);
+    }
+
+    #[test]
+    fn a_group_is_written_in_version_3() {
+        let member = MemberMetadata {
+            member_id: "m".to_owned(),
+            group_instance_id: Some("i".to_owned()),
+            rebalance_timeout: 5,
+            assignment: Bytes::from_static(b"a"),
+            ..Default::default()
+        };
+        let value = GroupMetadataValue { generation: 2, members: vec![member], ..Default::default() };
+        let key = GroupMetadataKey { group: "g".to_owned() };
+        let encoded = survives(Record::GroupMetadata(key.clone(), Some(value)));
+        assert_eq!(encoded.key, &b"\0\x02\0\x01g"[..]);
+        assert_eq!(encoded.value.unwrap()[..2], [0, 3]);
+        assert_eq!(survives(Record::GroupMetadata(key, None)).value, None);
+    }
+
+    #[test]
+    fn records_of_unknown_types_are_stepped_over_and_broken_ones_are_errors() {
+        let unknown = Bytes::from_static(b"\0\x63whatever");
+        assert_eq!(Record::decode(unknown, None), Ok(None));
+        assert!(Record::decode(Bytes::from_static(b"\0"), None).is_err());
+        assert!(Record::decode(Bytes::from_static(b"\0\x02\0\x09g"), None).is_err());
+        let (key, value) = (Bytes::from_static(b"\0\x02\0\x01g"), Bytes::from_static(b"\0\x63"));
+        assert_eq!(Record::decode(key, Some(value)).unwrap_err().kind, 2);
+    }
+}

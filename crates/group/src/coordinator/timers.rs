@@ -48,3 +48,27 @@ impl Timers {
         due
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::time::Duration;
+
+    fn at(ms: u64) -> Instant {
+        Instant::from_origin(Duration::from_millis(ms))
+    }
+
+    #[test]
+    fn what_is_due_comes_in_the_order_of_time_and_what_is_disarmed_does_not() {
+        let mut timers = Timers::default();
+        let join = |group: &str| TimerKey::Join { group: group.into() };
+        timers.arm(at(3), join("c"));
+        timers.arm(at(1), join("a"));
+        timers.arm(at(2), join("b"));
+        timers.arm(at(9), join("d"));
+        timers.disarm(at(2), join("b"));
+        assert_eq!(timers.next(), Some(at(1)));
+        assert_eq!(timers.take_due(at(5)), [(at(1), join("a")), (at(3), join("c"))]);
+        assert_eq!(timers.next(), Some(at(9)));
+    }
+}

@@ -136,7 +136,9 @@ impl Client {
     /// What an error of the group means to a client.
     pub(crate) fn refused(&mut self, code: ErrorCode) {
         self.state = match code {
-            ErrorCode::FENCED_INSTANCE_ID | ErrorCode::GROUP_MAX_SIZE_REACHED => State::Gone,
+            ErrorCode::FENCED_INSTANCE_ID
+            | ErrorCode::GROUP_MAX_SIZE_REACHED
+            | ErrorCode::INCONSISTENT_GROUP_PROTOCOL => State::Gone,
             _ => State::Out,
         };
         if code == ErrorCode::UNKNOWN_MEMBER_ID {

@@ -3,7 +3,7 @@
 use super::{
     ClassicGroup, Phase,
     member::{Member, Session},
-    vote::{Protocol, Support},
+    vote::Protocol,
 };
 use crate::{
     cause::Cause,
@@ -141,23 +141,4 @@ impl ClassicGroup {
 
 fn as_millis(duration: Duration) -> i32 {
     i32::try_from(duration.as_millis()).unwrap_or(i32::MAX)
-}
-
-/// Forgets what only lives between records, for comparing with what the log says.
-impl From<&ClassicGroup> for StoredClassic {
-    fn from(group: &ClassicGroup) -> Self {
-        match group.record() {
-            Record::GroupMetadata(_, Some(value)) => Self::from(&value),
-            Record::GroupMetadata(_, None) | Record::OffsetCommit(..) => Self::default(),
-        }
-    }
-}
-
-impl Support {
-    #[cfg(test)]
-    pub(super) fn is_that_of<'a>(&self, members: impl Iterator<Item = &'a Member>) -> bool {
-        let mut support = Self::default();
-        members.for_each(|m| support.add(&m.protocols));
-        *self == support
-    }
 }

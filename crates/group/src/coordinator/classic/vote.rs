@@ -89,3 +89,29 @@ impl ClassicGroup {
         member.protocols.iter().map(|p| p.name.as_str()).find(|name| self.support.has(name, all))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn protocols(names: &[&str]) -> Vec<Protocol> {
+        names.iter().map(|name| Protocol { name: (*name).to_owned(), metadata: Bytes::new() }).collect()
+    }
+
+    #[test]
+    fn a_member_that_lists_a_protocol_twice_is_one_member() {
+        let mut support = Support::default();
+        support.add(&protocols(&["range", "range"]));
+        assert!(support.has("range", 1));
+        support.remove(&protocols(&["range", "range"]));
+        assert_eq!(support, Support::default());
+    }
+
+    #[test]
+    fn support_is_unanimous_or_none() {
+        let mut support = Support::default();
+        support.add(&protocols(&["range", "sticky"]));
+        support.add(&protocols(&["sticky"]));
+        assert!(support.has("sticky", 2) && !support.has("range", 2) && !support.has("other", 2));
+    }
+}
