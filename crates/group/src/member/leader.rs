@@ -180,20 +180,6 @@ impl Watch {
         }
     }
 
-    /// The group's topics that the plan of somebody else leaves without an owner, or gives out although they are gone.
-    pub(crate) fn audit(&self, assigned: &BTreeSet<TopicPartition>, snapshot: &Topics) -> Option<Cause> {
-        for name in &self.topics {
-            let Some(partitions) = snapshot.partitions(name) else { continue };
-            let from =
-                assigned.iter().filter(|tp| tp.topic == *name).map(|tp| tp.partition + 1).max().unwrap_or(0);
-            let complete = (0..partitions).all(|p| assigned.contains(&TopicPartition::new(name.clone(), p)));
-            if !complete || from > partitions {
-                return Some(Cause::PartitionsChanged { topic: name.clone(), from, to: partitions });
-            }
-        }
-        None
-    }
-
     pub(crate) fn knows_its_topics(&self) -> bool {
         self.planned.is_some()
     }
@@ -237,6 +223,24 @@ impl Watch {
         }
         None
     }
+}
+
+/// The topics that a plan of somebody else leaves without an owner in part, or gives out although they are gone.
+pub(crate) fn incomplete(
+    topics: &BTreeSet<Arc<str>>,
+    assigned: &BTreeSet<TopicPartition>,
+    snapshot: &Topics,
+) -> Option<Cause> {
+    for name in topics {
+        let Some(partitions) = snapshot.partitions(name) else { continue };
+        let from =
+            assigned.iter().filter(|tp| tp.topic == *name).map(|tp| tp.partition + 1).max().unwrap_or(0);
+        let complete = (0..partitions).all(|p| assigned.contains(&TopicPartition::new(name.clone(), p)));
+        if !complete || from > partitions {
+            return Some(Cause::PartitionsChanged { topic: name.clone(), from, to: partitions });
+        }
+    }
+    None
 }
 
 /// Whether a replica moved to another rack. Racks that are only missing belong to brokers that are down for a while.
@@ -350,11 +354,11 @@ mod tests {
 
     #[test]
     fn an_audit_finds_partitions_without_an_owner_and_owners_of_what_is_gone() {
-        let watch = Watch::new(BTreeSet::from(["a".into()]), false);
+        let topics = BTreeSet::from(["a".into()]);
         let owned = BTreeSet::from([TopicPartition::new("a", 0), TopicPartition::new("a", 1)]);
-        assert_eq!(watch.audit(&owned, &Topics::new().with("a", 2)), None);
-        assert!(watch.audit(&owned, &Topics::new().with("a", 3)).is_some());
-        assert!(watch.audit(&owned, &Topics::new().with("a", 1)).is_some());
+        assert_eq!(incomplete(&topics, &owned, &Topics::new().with("a", 2)), None);
+        assert!(incomplete(&topics, &owned, &Topics::new().with("a", 3)).is_some());
+        assert!(incomplete(&topics, &owned, &Topics::new().with("a", 1)).is_some());
     }
 
     #[test]

@@ -60,6 +60,8 @@ pub enum Why {
     Metadata,
     /// Leaving is given up.
     Leave,
+    /// A static member that came back looks whether everything has an owner.
+    Audit,
     /// A join no longer waits for commits in flight.
     CommitGrace,
 }

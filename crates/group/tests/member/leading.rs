@@ -170,3 +170,24 @@ fn a_returned_static_leader_finds_partitions_that_came_while_it_was_away() {
     assert_eq!(rig.last_cause(), Cause::PartitionsChanged { topic: "theirs".into(), from: 1, to: 2 });
     assert!(rig.is_joining());
 }
+
+/// Kafka's coordinator stores the new subscription without a rebalance, and nobody acts on it.
+#[test]
+fn a_returned_static_follower_with_another_subscription_makes_the_group_notice() {
+    let mut rig = static_member();
+    rig.subscribe(&["mine", "new"]).topics(Topics::new().with("mine", 2).with("new", 1)).poll();
+    rig.round(7, &[("mine", 0), ("mine", 1)]).run();
+    rig.pass(Duration::from_secs(2));
+    everybody_has(&mut rig, &[]);
+    assert_eq!(rig.last_cause(), Cause::PartitionsChanged { topic: "new".into(), from: 0, to: 1 });
+    assert!(rig.is_joining());
+}
+
+#[test]
+fn a_returned_static_follower_asks_nothing_when_it_has_a_part_of_everything() {
+    let mut rig = static_member();
+    rig.subscribe(&["mine"]).topics(Topics::new().with("mine", 2)).poll();
+    rig.round(7, &[("mine", 0)]).run();
+    rig.pass(Duration::from_secs(10));
+    assert!(!rig.sends(|r| matches!(r, Request::DescribeGroups(_))));
+}

@@ -6,7 +6,7 @@ use tontine_group::{
     coordinator::{AppendId, ClientInfo, Coordinator, CoordinatorConfig, GroupRecord, Output, Ticket},
     topics::Topics,
 };
-use tontine_wire::api::{Request, Response};
+use tontine_wire::api::{ApiKey, Request, Response};
 
 /// Who asked: a client, its connection, and its own ticket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,7 +59,9 @@ impl Broker {
         self.askers.insert(self.tickets, asker);
         let client =
             ClientInfo { client_id: format!("c{}", asker.client), client_host: "/127.0.0.1".to_owned() };
+        // Version 10 names topics by their ids, which this world has not.
         let version = *request.key().versions().end();
+        let version = if request.key() == ApiKey::OffsetCommit { 9 } else { version };
         self.coordinator
             .handle_request(now, Ticket(self.tickets), &client, version, request, topics)
             .unwrap();

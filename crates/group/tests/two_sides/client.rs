@@ -52,6 +52,8 @@ pub(crate) struct Client {
     /// Times at which callbacks began: revoked or lost, assigned.
     pub(crate) history: Vec<(Instant, String)>,
     pub(crate) app_cycle: u64,
+    /// Which static member it is, where members are static.
+    pub(crate) instance: usize,
     pub(crate) wake: Option<Instant>,
 }
 
@@ -77,6 +79,7 @@ impl Client {
             left: false,
             history: Vec::new(),
             app_cycle: 0,
+            instance: 0,
             wake: None,
         }
     }

@@ -1,8 +1,12 @@
-//! How long a partition that moves stands still, with Kafka's default settings.
+//! What a cooperative rebalance costs, with Kafka's default settings: how long a partition that moves stands still, and
+//! what those that stay and their commits notice.
 
 use crate::world::{World, config};
 use std::time::Duration;
-use tontine_group::{Instant, member::MemberConfig};
+use tontine_group::{
+    Instant,
+    member::{CommitRefusal, MemberConfig},
+};
 
 fn defaults(index: usize) -> MemberConfig {
     let base = MemberConfig::default();
@@ -33,4 +37,50 @@ fn a_partition_that_moves_stands_still_for_less_than_300_ms_with_default_heartbe
         let still = assigned - revoked;
         assert!(still < Duration::from_millis(300), "seed {seed}: {still:?}");
     }
+}
+
+#[test]
+fn with_many_members_at_rest_a_partition_that_moves_stands_still_no_longer() {
+    let mut world = World::new(1);
+    world.calm = true;
+    world.topics = tontine_group::topics::Topics::new().with("a", 8);
+    for index in 0..5 {
+        world.start(defaults(index), &["a"]);
+        world.run(Duration::from_secs(15));
+    }
+    for client in &mut world.clients {
+        client.history.clear();
+    }
+    let newcomer = world.start(defaults(5), &["a"]);
+    world.run(Duration::from_secs(10));
+    world.assert_settled();
+    let revoked = world.clients[..newcomer].iter().flat_map(|c| &c.history);
+    let revoked = revoked.filter(|(_, what)| what.contains("Revoke")).map(|(at, _)| *at).min().unwrap();
+    let still = when(&world, newcomer, "a-") - revoked;
+    assert!(still < Duration::from_millis(300), "{still:?}");
+}
+
+#[test]
+fn commits_of_members_that_stay_never_end_a_membership_while_others_come_and_go() {
+    let mut world = World::new(3);
+    world.calm = true;
+    let stay = [world.start(defaults(0), &["a"]), world.start(defaults(1), &["a"])];
+    world.run(Duration::from_secs(10));
+    for round in 0..40 {
+        let guest = world.start(defaults(2 + round), &["a"]);
+        world.run(Duration::from_millis(700));
+        world.close(guest);
+        world.run(Duration::from_millis(700));
+    }
+    world.run(Duration::from_secs(10));
+    world.assert_settled();
+    for client in stay {
+        let lost = world.clients[client].history.iter().filter(|(_, what)| what.contains("Lost")).count();
+        assert_eq!(lost, 0, "c{client}");
+    }
+    assert!(
+        world.refusals.iter().all(|refusal| *refusal == CommitRefusal::RebalanceInProgress),
+        "{:?}",
+        world.refusals
+    );
 }

@@ -14,7 +14,7 @@ use tontine_group::{
     Instant, TopicPartition,
     assignor::by_name,
     coordinator::AppendId,
-    member::{Callback, Event, Member, MemberConfig, MemberState, Output, SendError, Ticket},
+    member::{Callback, CommitRefusal, Event, Member, MemberConfig, MemberState, Output, SendError, Ticket},
     topics::Topics,
 };
 use tontine_wire::{
@@ -51,7 +51,8 @@ pub(crate) struct World {
     pub(crate) calm: bool,
     /// Delays of one way, from and to, in milliseconds.
     pub(crate) delay: (u64, u64),
-    pub(crate) commit_errors: usize,
+    /// Why commits were refused by the coordinator, as the member sees it.
+    pub(crate) refusals: Vec<CommitRefusal>,
 }
 
 /// The member's side of time limits, small enough for a short story.
@@ -85,7 +86,7 @@ impl World {
             commit_tickets: 0,
             calm: false,
             delay: (1, 4),
-            commit_errors: 0,
+            refusals: Vec::new(),
         }
     }
 
@@ -487,6 +488,8 @@ impl World {
             group_id: "g".into(),
             generation_id_or_member_epoch: membership.generation,
             member_id: membership.member_id.clone(),
+            group_instance_id: membership.instance_id.clone(),
+            topics: vec![commit_of_nothing_much()],
             ..OffsetCommitRequest::default()
         };
         self.commit_tickets += 1;
@@ -510,8 +513,8 @@ impl World {
             let codes = response.topics.iter().flat_map(|t| t.partitions.iter().map(|p| p.error_code));
             let code = codes.max().unwrap_or(ErrorCode::NONE);
             if code.is_err() {
-                self.commit_errors += 1;
-                self.clients[client].member.handle_commit_error(now, membership, code);
+                let refusal = self.clients[client].member.handle_commit_error(now, membership, code);
+                self.refusals.extend(refusal);
             }
         }
         self.drain(client);
@@ -525,7 +528,8 @@ impl World {
 
     /// Everybody rests, in one generation, and every partition has an owner.
     pub(crate) fn assert_settled(&self) {
-        let living = self.living();
+        let is_fenced = |c: &usize| self.clients[*c].member.state() == MemberState::Fenced;
+        let living: Vec<usize> = self.living().into_iter().filter(|c| !is_fenced(c)).collect();
         let mut generations = BTreeSet::new();
         let mut wanted: BTreeSet<TopicPartition> = BTreeSet::new();
         for c in &living {
@@ -555,4 +559,9 @@ impl World {
     pub(crate) fn joins(&self) -> usize {
         self.clients.iter().map(|c| c.joins).sum()
     }
+}
+
+fn commit_of_nothing_much() -> OffsetCommitRequestTopic {
+    let partitions = vec![OffsetCommitRequestPartition { committed_offset: 1, ..Default::default() }];
+    OffsetCommitRequestTopic { name: "a".to_owned(), partitions, ..Default::default() }
 }

@@ -1,49 +1,114 @@
-//! The audit of a static leader that came back: is there an owner for everything?
+//! The audit of a static member that came back: is there an owner for everything?
 //!
 //! A static member takes its place in a stable group without a rebalance, and the coordinator tells a leader not to plan
-//! (KIP-814). What changed while it was away (partitions, topics, its own subscription) nobody else will notice. Kafka's
-//! client compares only with what it sees from then on; here the leader asks once what everybody has.
+//! (KIP-814). What changed while it was away (partitions, topics, its own subscription) nobody else will notice: the
+//! coordinator stores the new subscription, and that is all. Kafka's client compares only with what it sees from then on;
+//! here the member asks once what everybody has, and joins again if something is left over.
 
 use super::{Classic, State};
-use crate::member::{SendError, leader::flat};
-use std::collections::BTreeSet;
+use crate::{
+    Instant, TopicPartition,
+    member::{
+        Deadline, SendError, Ticket, Why,
+        leader::{flat, incomplete},
+    },
+};
+use std::{collections::BTreeSet, time::Duration};
 use tontine_wire::{
-    api::{Response, describe_groups::DescribeGroupsRequest},
+    api::{
+        Response,
+        describe_groups::{DescribeGroupsRequest, DescribeGroupsResponse},
+    },
     consumer_protocol::Assignment,
 };
 
+/// How long a member that does not lead waits: in a group that rebalances at this moment the next round tells everything.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// What has become of the audit.
+#[derive(Debug)]
+pub(super) enum Audit {
+    /// None is needed.
+    Idle,
+    /// To be made from this point in time on, when the group rests.
+    Due(Instant),
+    /// DescribeGroups is on its way.
+    Sent(Ticket),
+}
+
+impl Audit {
+    pub(super) fn of_leader(now: Instant) -> Self {
+        Self::Due(now)
+    }
+
+    pub(super) fn of_follower(now: Instant) -> Self {
+        Self::Due(now + PATIENCE)
+    }
+
+    pub(super) fn is_sent_as(&self, ticket: Ticket) -> bool {
+        matches!(self, Self::Sent(sent) if *sent == ticket)
+    }
+}
+
 impl Classic {
-    /// Asks once the group rests and the metadata of its topics are there.
-    pub(super) fn audit(&mut self) {
-        let ready = self.watch.as_ref().is_some_and(|watch| watch.knows_its_topics());
-        if !self.audit_wanted || !ready || !matches!(self.state, State::Stable) || !self.coordinator_known {
+    /// Asks once the group rests and the metadata are there, if there is anything to ask.
+    pub(super) fn audit(&mut self, now: Instant) {
+        let Audit::Due(at) = self.audit else { return };
+        if now < at || !matches!(self.state, State::Stable) || !self.coordinator_known {
             return;
         }
-        self.audit_wanted = false;
+        match &self.watch {
+            Some(watch) if !watch.knows_its_topics() => return,
+            Some(_) => {}
+            None if self.has_part_of_everything() => {
+                self.audit = Audit::Idle;
+                return;
+            }
+            None => {}
+        }
         let request = DescribeGroupsRequest {
             groups: vec![self.config.group_id.clone()],
             ..DescribeGroupsRequest::default()
         };
-        self.audit = Some(self.outbox.send(request, None));
+        self.audit = Audit::Sent(self.outbox.send(request, None));
+    }
+
+    /// Whoever got partitions of a topic need not ask whether the group knows of it.
+    fn has_part_of_everything(&self) -> bool {
+        let has = |name: &str| self.owned.iter().any(|tp| *tp.topic == *name);
+        self.subscription.iter().all(|name| has(name) || self.topics.partitions(name).is_none_or(|n| n == 0))
     }
 
     /// An answer that says nothing (no permission, another state by now) is let be.
     pub(super) fn audited(&mut self, result: Result<Response, SendError>) {
+        self.audit = Audit::Idle;
         let Ok(Response::DescribeGroups(response)) = result else { return };
-        let Some(group) = response.groups.into_iter().find(|g| g.group_id == self.config.group_id) else {
+        let Some(assigned) = self.assigned(response).filter(|_| matches!(self.state, State::Stable)) else {
             return;
         };
-        if group.error_code.is_err() || group.group_state != "Stable" || !matches!(self.state, State::Stable)
-        {
-            return;
+        let topics = self.watch.as_ref().map_or(&self.subscription, |watch| watch.topics());
+        if let Some(cause) = incomplete(topics, &assigned, &self.topics) {
+            self.want_rejoin(cause);
+        }
+    }
+
+    /// What all members have together, in a group that rests.
+    fn assigned(&self, response: DescribeGroupsResponse) -> Option<BTreeSet<TopicPartition>> {
+        let group = response.groups.into_iter().find(|group| group.group_id == self.config.group_id)?;
+        if group.error_code.is_err() || group.group_state != "Stable" {
+            return None;
         }
         let mut assigned = BTreeSet::new();
         for member in group.members {
-            let Ok(share) = Assignment::from_assignment(member.member_assignment) else { return };
+            let share = Assignment::from_assignment(member.member_assignment).ok()?;
             assigned.extend(flat(share.assigned_partitions));
         }
-        if let Some(cause) = self.watch.as_ref().and_then(|watch| watch.audit(&assigned, &self.topics)) {
-            self.want_rejoin(cause);
-        }
+        Some(assigned)
+    }
+
+    pub(super) fn audit_deadline(&self) -> Option<Deadline> {
+        let Audit::Due(at) = self.audit else { return None };
+        let waits = matches!(self.state, State::Stable) && self.coordinator_known && self.watch.is_none();
+        waits.then_some(Deadline { at, why: Why::Audit })
     }
 }

@@ -20,7 +20,7 @@ impl Classic {
         while self.step(now) {}
         self.part(now);
         self.beat(now);
-        self.audit();
+        self.audit(now);
         self.tell_due();
     }
 
@@ -154,7 +154,8 @@ impl Classic {
     pub(super) fn next_deadline(&self) -> Option<Deadline> {
         let poll = self.poll_deadline().map(|at| Deadline { at, why: Why::PollInterval });
         let round = self.round_deadline();
-        [poll, round, self.beat_deadline(), self.part_deadline()].into_iter().flatten().min_by_key(|d| d.at)
+        let others = [self.beat_deadline(), self.part_deadline(), self.audit_deadline()];
+        [poll, round].into_iter().chain(others).flatten().min_by_key(|d| d.at)
     }
 
     fn round_deadline(&self) -> Option<Deadline> {

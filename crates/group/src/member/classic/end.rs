@@ -2,7 +2,7 @@
 //!
 //! Each leads to a state in which what is owned is lost, never given up in order: somebody else may have it already.
 
-use super::{Classic, Identity, State};
+use super::{Classic, Identity, State, audit::Audit};
 use crate::{
     Cause, Instant,
     member::{MemberError, parting::Parting, reason},
@@ -65,8 +65,7 @@ impl Classic {
         self.heart.stop();
         self.watch = None;
         self.rejoin = None;
-        self.audit = None;
-        self.audit_wanted = false;
+        self.audit = Audit::Idle;
         self.tell_interest();
     }
 }

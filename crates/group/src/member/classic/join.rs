@@ -2,6 +2,7 @@
 
 use super::{
     Classic, Identity,
+    audit::Audit,
     state::{Joining, State, SyncStep, Syncing},
 };
 use crate::{
@@ -145,11 +146,16 @@ impl Classic {
             Err(error) => return self.join_failed(now, error),
         };
         let leads = response.leader == response.member_id;
+        let returns = self.config.instance_id.is_some() && self.identity.member_id.is_empty();
         self.identity = Identity { member_id: response.member_id, generation: Some(response.generation_id) };
         self.retry_at = now;
         self.heart.start(now);
         self.watch = None;
-        self.audit_wanted = false;
+        self.audit = match (returns, leads) {
+            (true, false) => Audit::of_follower(now),
+            (true, true) if response.skip_assignment => Audit::of_leader(now),
+            (true, true) | (false, _) => Audit::Idle,
+        };
         let step = if leads {
             self.lead(now, Group::read(response.members), response.skip_assignment)
         } else {
@@ -177,7 +183,6 @@ impl Classic {
         let racks_matter = self.config.rack.is_some();
         self.watch = Some(Watch::new(group.topics().clone(), racks_matter));
         if skip_assignment {
-            self.audit_wanted = true;
             return SyncStep::Ready { plan: Vec::new() };
         }
         let until = now + METADATA_PATIENCE.min(self.config.rebalance_timeout / 2);

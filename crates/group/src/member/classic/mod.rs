@@ -25,6 +25,7 @@ use super::{
     parting::Parting,
 };
 use crate::{Cause, Instant, TopicPartition, assignor::RebalanceProtocol, ids::Membership, topics::Topics};
+use audit::Audit;
 use state::{Joining, State, SyncStep, Syncing};
 use std::{collections::BTreeSet, sync::Arc};
 use tontine_wire::api::Response;
@@ -68,9 +69,8 @@ pub(super) struct Classic {
     watch: Option<Watch>,
     /// Whether subscription or metadata may have changed since the assignment was checked against them.
     recheck: bool,
-    /// Whether this member leads again without having planned, so that it has to look whether the plan is complete.
-    audit_wanted: bool,
-    audit: Option<Ticket>,
+    /// After the return of a static member: whether everything has an owner.
+    audit: Audit,
     topics: Topics,
     /// The topics that [`Output::RefreshTopics`] named last.
     interest: BTreeSet<Arc<str>>,
@@ -118,8 +118,7 @@ impl Classic {
             last_cause: None,
             watch: None,
             recheck: false,
-            audit_wanted: false,
-            audit: None,
+            audit: Audit::Idle,
             topics: Topics::new(),
             interest: BTreeSet::new(),
             coordinator_known: false,
@@ -193,7 +192,7 @@ impl Classic {
             self.heartbeat_answered(now, &sent_under, result);
         } else if let Some(index) = self.partings.iter().position(|p| p.ticket == Some(ticket)) {
             self.leave_answered(now, index, result);
-        } else if self.audit.take_if(|sent| *sent == ticket).is_some() {
+        } else if self.audit.is_sent_as(ticket) {
             self.audited(result);
         } else {
             self.round_answered(now, ticket, result);
