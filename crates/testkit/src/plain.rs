@@ -23,8 +23,6 @@ use tontine_wire::records::{BatchBuilder, Compression};
 
 /// How long a question is asked again.
 const DEADLINE: Duration = Duration::from_secs(30);
-/// The time of every record that this client produces: the tests care about offsets.
-const TIMESTAMP: i64 = 1_700_000_000_000;
 const CLIENT_ID: &str = "tontine-plain";
 
 /// `host:port` of brokers to ask; any of them will do.
@@ -258,10 +256,11 @@ impl PlainClient {
     /// Appends `count` small records to a partition, acknowledged by all replicas; the values are their numbers.
     pub async fn produce(&self, topic: &str, partition: i32, count: usize) -> Result<(), Failure> {
         let mut batch = BatchBuilder::new(Compression::None);
+        let now = unix_millis();
         for number in 0..count {
             let value = number.to_string();
             batch
-                .append(TIMESTAMP, None, Some(value.as_bytes()), std::iter::empty())
+                .append(now, None, Some(value.as_bytes()), std::iter::empty())
                 .map_err(|e| failure!("cannot build a batch: {e}"))?;
         }
         let records = batch.build(0);
@@ -335,4 +334,11 @@ impl PlainClient {
 
 fn accept(code: ErrorCode, what: &str) -> Result<(), Failure> {
     code.into_result().map_err(|code| failure!("cannot {what}: {code}"))
+}
+
+/// The time of the records that are produced: now, since a broker deletes old ones.
+#[allow(clippy::disallowed_methods, reason = "a producer stamps its records with the real time")]
+fn unix_millis() -> i64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    since.as_millis() as i64
 }

@@ -6,6 +6,7 @@ mod admin;
 mod group;
 mod java_alone;
 mod listener;
+mod mixed;
 mod mode;
 mod producer;
 mod protocol;
@@ -23,5 +24,6 @@ fn main() -> ExitCode {
     java_alone::register(&mut suite);
     listener::register(&mut suite);
     group::register(&mut suite);
+    mixed::register(&mut suite);
     suite.run()
 }

@@ -6,7 +6,7 @@ use tontine_testkit::plain::PlainClient;
 use tontine_testkit::proxy::{Action, Proxy};
 use tontine_testkit::raw::RawConnection;
 use tontine_testkit::suite::{Outcome, Suite};
-use tontine_testkit::{bodies, ensure, ensure_eq};
+use tontine_testkit::{bodies, ensure, ensure_eq, wait};
 use tontine_wire::ErrorCode;
 use tontine_wire::api::ApiKey;
 use tontine_wire::api::heartbeat::HeartbeatRequest;
@@ -70,6 +70,10 @@ async fn a_held_answer_comes_when_it_is_released_and_a_stalled_network_flows_aga
         "the answer afterwards"
     );
     proxy.cut();
-    ensure!(connection.call(4, beat()).await.is_err(), "a cut closes connections");
+    let connection = tokio::sync::Mutex::new(connection);
+    wait::until("a cut closes connections", LONG, async || {
+        connection.lock().await.call(4, beat()).await.is_err().then_some(())
+    })
+    .await?;
     Ok(())
 }

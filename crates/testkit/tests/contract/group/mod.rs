@@ -1,6 +1,7 @@
 //! A group at work: records keep coming while members come, go, crash and stall. Whatever happens, the promises hold.
 
 mod at_work;
+mod failover;
 mod fenced;
 mod mid_rebalance;
 mod topics;
@@ -24,6 +25,7 @@ pub fn register(suite: &mut Suite) {
         mid_rebalance::register(suite, mode);
         fenced::register(suite, mode);
         topics::register(suite, mode);
+        failover::register(suite, mode);
     }
 }
 
@@ -81,8 +83,13 @@ impl Work {
 
     /// Waits until this many more records than now have been delivered.
     pub async fn until_more(&self, count: usize) -> Result<(), Failure> {
+        self.until_more_within(count, SOON).await
+    }
+
+    /// [`Work::until_more`] with a deadline of its own.
+    pub async fn until_more_within(&self, count: usize, deadline: Duration) -> Result<(), Failure> {
         let before = self.delivered();
-        self.history.until_delivered(&self.topic, before + count, SOON).await
+        self.history.until_delivered(&self.topic, before + count, deadline).await
     }
 
     pub fn delivered(&self) -> usize {
