@@ -4,6 +4,11 @@
 //! retried while that can help and time is left; one that nobody waits for is not: a later one says more. Offsets of a
 //! topic that is gone are refused at once instead of being retried, so they never hold up a rebalance.
 //!
+//! A cooperative member goes on reading while the group rebalances, so its commits go on as well. For the moment in which
+//! the coordinator takes none (between the two answers of a join) they are held and sent under the new generation: what
+//! is still owned is still owned, and what moves is only let go after its revocation, whose commit comes later in the
+//! same queue. Kafka's client refuses them with `RebalanceInProgressException`.
+//!
 //! Mirrors `CommitRequestManager`.
 
 use super::{Answer, CallId, ConsumerState, Flight, membership::refusal_error};
@@ -13,7 +18,9 @@ use crate::{
     offsets::OffsetAndMetadata,
 };
 use std::{collections::VecDeque, time::Duration};
-use tontine_group::{Instant, TopicPartition, ids::Membership};
+use tontine_group::{
+    Instant, TopicPartition, assignor::RebalanceProtocol::Cooperative, ids::Membership, member::CommitRefusal,
+};
 use tontine_wire::{
     ErrorCode,
     api::{
@@ -26,6 +33,10 @@ use tontine_wire::{
 
 /// Topic ids are left to the consumer protocol; the classic one commits by name.
 const HIGHEST_BY_NAME: i16 = 9;
+
+/// How long a commit that met a rebalance waits before it tries again, when no answer to a join comes before. The
+/// application waits for it, and its partitions with it, so this is short.
+const HELD_PAUSE: Duration = Duration::from_millis(5);
 
 /// The commits that have not ended, in their order.
 #[derive(Debug, Default)]
@@ -42,6 +53,10 @@ struct Commit {
     call: CallId,
     offsets: Vec<(TopicPartition, OffsetAndMetadata)>,
     retry: bool,
+    /// A rebalance has held it up.
+    held: bool,
+    /// How many memberships had ended when it was made: it must not go out under a later one.
+    ended: u64,
     deadline: Instant,
     timeout: Duration,
 }
@@ -69,7 +84,8 @@ impl ConsumerState {
         timeout: Duration,
     ) {
         let deadline = self.now + timeout;
-        self.commits.queue.push_back(Commit { call, offsets, retry, deadline, timeout });
+        let ended = self.memberships_ended();
+        self.commits.queue.push_back(Commit { call, offsets, retry, held: false, ended, deadline, timeout });
         self.count_commits();
     }
 
@@ -89,13 +105,34 @@ impl ConsumerState {
             }
             let membership = match self.commit_membership() {
                 Ok(membership) => membership,
+                Err(Error::RebalanceInProgress) if self.hold_commit() => return,
                 Err(error) => {
                     self.end_commit(Err(error));
                     continue;
                 }
             };
+            if first.held && first.ended != self.memberships_ended() {
+                self.end_commit(Err(refusal_error(CommitRefusal::NotAMember)));
+                continue;
+            }
             self.send_commit(membership);
         }
+    }
+
+    /// Leaves the first commit where it is until the rebalance is over; `false` when this member refuses it instead.
+    fn hold_commit(&mut self) -> bool {
+        let is_cooperative =
+            self.group.as_ref().is_some_and(|g| g.member.rebalance_protocol() == Cooperative);
+        let ended = self.memberships_ended();
+        let Some(first) = self.commits.queue.front_mut().filter(|first| first.ended == ended) else {
+            return false;
+        };
+        first.held |= is_cooperative;
+        is_cooperative
+    }
+
+    fn memberships_ended(&self) -> u64 {
+        self.group.as_ref().map_or(0, |group| group.ended)
     }
 
     fn send_commit(&mut self, membership: Option<Membership>) {
@@ -165,6 +202,10 @@ impl ConsumerState {
                 let refusal = membership.as_ref().zip(self.group.as_mut()).and_then(|(membership, group)| {
                     group.member.handle_commit_error(self.now, membership, code)
                 });
+                if refusal == Some(CommitRefusal::RebalanceInProgress) && self.hold_commit() {
+                    self.commits.retry_at = Some(self.now + HELD_PAUSE);
+                    return;
+                }
                 self.end_commit(Err(refusal.map_or(error, refusal_error)));
             }
         }
@@ -197,7 +238,8 @@ impl ConsumerState {
                 // Its answer, or the lack of one, comes from the cluster, which knows the same deadline.
                 return;
             }
-            let error = Error::Timeout { what: "the commit".to_owned(), after: first.timeout, why: None };
+            let timeout = Error::Timeout { what: "the commit".to_owned(), after: first.timeout, why: None };
+            let error = if first.held { Error::RebalanceInProgress } else { timeout };
             self.end_commit(Err(error));
         }
     }

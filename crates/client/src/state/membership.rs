@@ -33,6 +33,8 @@ pub(super) struct Group {
     steps: u64,
     told_due: Option<Due>,
     told_membership: Option<Membership>,
+    /// How many times a membership has ended so far.
+    pub(super) ended: u64,
     wake: Option<Instant>,
     /// Calls that wait until the group is left, and until when.
     leaving: Vec<(CallId, Instant)>,
@@ -51,6 +53,7 @@ impl Group {
             steps: 0,
             told_due: None,
             told_membership: None,
+            ended: 0,
             wake: None,
             leaving: Vec::new(),
             is_leaving: false,
@@ -170,6 +173,7 @@ impl ConsumerState {
         let due = group.member.due_callback();
         let membership_changed = membership != group.told_membership;
         let due_changed = due != group.told_due;
+        group.ended += u64::from(membership.is_none() && group.told_membership.is_some());
         group.told_membership.clone_from(&membership);
         group.told_due.clone_from(&due);
         if membership_changed {
