@@ -20,8 +20,9 @@ impl Jitter {
         z ^ (z >> 31)
     }
 
-    /// This long, give or take 20 %.
+    /// This long, give or take 20 %. Whatever waits for longer than a day waits for a day.
     pub(crate) fn around(&mut self, wait: Duration) -> Duration {
+        let wait = wait.min(Duration::from_secs(86_400));
         let part = (self.next() >> 11) as f64 / (1u64 << 53) as f64;
         wait.mul_f64(0.8 + 0.4 * part)
     }

@@ -135,12 +135,13 @@ pub(crate) fn by_topic(partitions: impl IntoIterator<Item = TopicPartition>) -> 
     grouped
 }
 
-/// Partitions out of a message, each once.
+/// Partitions out of a message, each once, without those that cannot exist.
 pub(crate) fn flat(grouped: Vec<TopicPartitions>) -> BTreeSet<TopicPartition> {
     let mut partitions = BTreeSet::new();
     for topic in grouped {
         let name: Arc<str> = topic.topic.into();
-        partitions.extend(topic.partitions.iter().map(|p| TopicPartition::new(name.clone(), *p)));
+        let numbers = topic.partitions.into_iter().filter(|p| *p >= 0);
+        partitions.extend(numbers.map(|p| TopicPartition::new(name.clone(), p)));
     }
     partitions
 }

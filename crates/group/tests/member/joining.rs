@@ -158,7 +158,7 @@ fn commits_in_flight_hold_a_join_up_for_a_moment_only() {
 
     let mut rig = cooperative();
     rig.settled(&["t"], 1, &[("t", 0)]).do_with(|m, now| m.set_commits_in_flight(now, 1));
-    rig.heartbeat_says(ErrorCode::REBALANCE_IN_PROGRESS).pass(ms(500));
+    rig.heartbeat_says(ErrorCode::REBALANCE_IN_PROGRESS).pass(ms(100));
     assert!(rig.is_joining(), "a commit that hangs holds up nobody");
 }
 
@@ -188,4 +188,22 @@ fn spurious_calls_do_nothing() {
         rig.do_with(|m, _| m.handle_timeout(Instant::ZERO));
         assert!(!rig.is_joining());
     }
+}
+
+#[test]
+fn what_asked_for_a_round_before_it_began_does_not_ask_for_another_one() {
+    let mut rig = cooperative();
+    rig.subscribe(&["a", "b"]).poll().round(1, &[("a", 0), ("b", 0)]);
+    rig.heartbeat_says(ErrorCode::REBALANCE_IN_PROGRESS).subscribe(&["a"]);
+    rig.round(2, &[("a", 0)]);
+    assert_eq!(rig.run(), ["A(a-0)"]);
+    assert_eq!((rig.member.state(), rig.is_joining()), (MemberState::Stable, false));
+}
+
+#[test]
+fn hearing_of_the_known_coordinator_again_forgets_nothing() {
+    let mut rig = cooperative();
+    rig.settled(&["t"], 1, &[("t", 0)]).pass_without_answers(Duration::from_secs(3)).coordinator(true);
+    rig.answer_heartbeats(ErrorCode::REBALANCE_IN_PROGRESS);
+    assert!(rig.is_joining(), "the answer of the heartbeat that was on its way counts");
 }

@@ -11,8 +11,9 @@ use crate::{
 };
 use std::time::Duration;
 
-/// How long commits in flight may hold up a join. Longer than a commit takes, and short for the group that waits.
-const COMMIT_GRACE: Duration = Duration::from_millis(500);
+/// How long commits in flight may hold up a join: longer than a commit takes, and short for a partition that moves and
+/// stands still meanwhile.
+const COMMIT_GRACE: Duration = Duration::from_millis(100);
 
 impl Classic {
     /// Takes every step that is possible now, and tells of a callback that is due.

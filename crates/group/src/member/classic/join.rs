@@ -41,7 +41,10 @@ impl Classic {
     pub(super) fn send_join(&mut self) {
         let request = self.join_request();
         self.joined_as.clone_from(&self.subscription);
-        let timeout = self.config.request_timeout.max(self.config.rebalance_timeout + JOIN_SLACK);
+        // Whatever asked for another round before this one is served by it.
+        self.rejoin = None;
+        let timeout =
+            self.config.rebalance_timeout.saturating_add(JOIN_SLACK).max(self.config.request_timeout);
         let ticket = self.outbox.send(request, Some(timeout));
         if let State::Joining(joining) = &mut self.state {
             joining.request = Some(ticket);

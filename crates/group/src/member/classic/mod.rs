@@ -241,12 +241,14 @@ impl Classic {
     }
 
     pub(super) fn handle_coordinator(&mut self, now: Instant, known: bool) {
-        if known {
-            self.coordinator_known = true;
-            self.coordinator_asked = false;
-            self.heart.found(now);
-        } else {
-            self.lose_coordinator();
+        match (known, self.coordinator_known) {
+            (true, false) => {
+                self.coordinator_known = true;
+                self.coordinator_asked = false;
+                self.heart.found(now);
+            }
+            (true, true) => {}
+            (false, _) => self.lose_coordinator(),
         }
         self.advance(now);
     }
