@@ -1,5 +1,7 @@
 //! Requests that no decent client sends: Kafka's errors, no panic, no unbounded memory, and an answer for each.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 use bytes::Bytes;
 use proptest::prelude::*;
 use std::{collections::BTreeSet, time::Duration};

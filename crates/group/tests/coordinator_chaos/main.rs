@@ -4,6 +4,8 @@
 //! After every step the promises of `check` hold. At the end everybody falls silent: every request has been answered by
 //! then, and nobody is left.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 mod world;
 
 use proptest::prelude::*;

@@ -19,6 +19,8 @@
 //! | `restart` | another coordinator reads the log and takes over |
 //! | `describe` | shows the group |
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 mod client;
 mod world;
 

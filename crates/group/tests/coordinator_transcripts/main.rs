@@ -6,6 +6,8 @@
 //! (`@350 answer #6`); `parked #6 for 300 ms` says that it was not until then. `records` are those that had been written
 //! since the last time somebody looked; the look may have missed the newest.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 mod compare;
 mod embedded;
 mod render;
