@@ -8,7 +8,7 @@ use crate::state::ConnId;
 use bytes::{Bytes, BytesMut};
 use std::io;
 use std::sync::Arc;
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tontine_wire::api::Response;
 use tontine_wire::frame;
@@ -52,7 +52,7 @@ impl Connection {
                             Ok(event) => break event,
                             Err(_) => return Ok(()),
                         },
-                        more = read_ahead(&self.stream, &mut self.buffer) => {
+                        more = read_ahead(&mut self.stream, &mut self.buffer) => {
                             if more? == 0 {
                                 return Ok(());
                             }
@@ -81,8 +81,7 @@ impl Connection {
                 Ok(None) => self.give_back_memory(),
                 Err(error) => return Err(io::Error::new(io::ErrorKind::InvalidData, error)),
             }
-            self.stream.readable().await?;
-            if read(&self.stream, &mut self.buffer)? == Some(0) {
+            if read(&mut self.stream, &mut self.buffer).await? == 0 {
                 return Ok(None);
             }
         }
@@ -96,26 +95,26 @@ impl Connection {
     }
 }
 
-/// Reads what is there; `None` when nothing is, 0 at the end.
-fn read(stream: &TcpStream, buffer: &mut BytesMut) -> io::Result<Option<usize>> {
-    buffer.reserve(READ_BYTES);
-    match stream.try_read_buf(buffer) {
-        Ok(count) => Ok(Some(count)),
-        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
-        Err(error) => Err(error),
-    }
+/// Reads what comes next; 0 at the end. Nothing is allocated before something is there.
+async fn read(stream: &mut TcpStream, buffer: &mut BytesMut) -> io::Result<usize> {
+    stream.readable().await?;
+    reserve(buffer);
+    stream.read_buf(buffer).await
+}
+
+/// Makes room for what belongs to the frame at the front, but never for much more than was received already: the length
+/// is only a claim.
+fn reserve(buffer: &mut BytesMut) {
+    let claimed = buffer.first_chunk::<4>().map_or(0, |head| u32::from_be_bytes(*head) as usize + 4);
+    let missing = claimed.saturating_sub(buffer.len());
+    buffer.reserve(missing.clamp(READ_BYTES, READ_BYTES.max(4 * buffer.len())));
 }
 
 /// Reads a bounded amount while a request is parked, to notice when the client goes away.
-async fn read_ahead(stream: &TcpStream, buffer: &mut BytesMut) -> io::Result<usize> {
+async fn read_ahead(stream: &mut TcpStream, buffer: &mut BytesMut) -> io::Result<usize> {
     if buffer.len() >= READ_BYTES {
         // Whoever sends this much without waiting is noticed when the parked request is done.
         std::future::pending::<()>().await;
     }
-    loop {
-        stream.readable().await?;
-        if let Some(count) = read(stream, buffer)? {
-            return Ok(count);
-        }
-    }
+    read(stream, buffer).await
 }
