@@ -1,5 +1,7 @@
 //! Addresses that are wrong, dead or silent, and brokers that are none: each is a clear error in bounded time.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test says so when it fails")]
+
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;

@@ -68,7 +68,7 @@ async fn eight_members_come_and_go_at_random(cluster: Cluster, mode: Mode) -> Ou
     for round in 0..16 {
         dice = dice.wrapping_mul(1_103_515_245).wrapping_add(12_345) & 0x7fff_ffff;
         let roll = (dice >> 8) as usize;
-        if lives.len() < 2 || (lives.len() < names.len() && roll % 3 != 0) {
+        if lives.len() < 2 || (lives.len() < names.len() && !roll.is_multiple_of(3)) {
             let name = format!("{}{round}", names[round % names.len()]);
             let member = work.member(&name)?;
             lives.push((name, member));

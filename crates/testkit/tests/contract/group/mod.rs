@@ -31,6 +31,12 @@ pub fn register(suite: &mut Suite) {
 
 pub const SOON: Duration = Duration::from_secs(30);
 
+/// A task that writes until it is told to stop.
+struct Producer {
+    on: Arc<AtomicBool>,
+    task: JoinHandle<Result<(), Failure>>,
+}
+
 /// One topic that a producer keeps writing to, and a group that reads it.
 pub struct Work {
     pub cluster: Cluster,
@@ -39,7 +45,7 @@ pub struct Work {
     pub group: String,
     pub topic: String,
     pub partitions: Vec<TopicPartition>,
-    producer: Option<(Arc<AtomicBool>, JoinHandle<Result<(), Failure>>)>,
+    producer: Option<Producer>,
 }
 
 impl Work {
@@ -57,14 +63,14 @@ impl Work {
         let on = Arc::new(AtomicBool::new(true));
         let (running, client) = (on.clone(), self.cluster.plain());
         let (topic, partitions) = (self.topic.clone(), self.partitions.len() as i32);
-        let producing = tokio::spawn(async move {
+        let task = tokio::spawn(async move {
             while running.load(Ordering::Relaxed) {
                 client.fill(&topic, partitions, 5).await?;
                 tontine_testkit::wait::while_nothing_happens(Duration::from_millis(20)).await;
             }
             Ok(())
         });
-        self.producer = Some((on, producing));
+        self.producer = Some(Producer { on, task });
     }
 
     pub fn plan(&self) -> Plan {
@@ -109,9 +115,9 @@ impl Work {
 
     /// Stops the producer, waits until all it wrote is delivered, and returns the evidence of the whole run.
     pub async fn finish(&mut self) -> Result<Evidence, Failure> {
-        if let Some((on, producing)) = self.producer.take() {
+        if let Some(Producer { on, task }) = self.producer.take() {
             on.store(false, Ordering::Relaxed);
-            producing.await.map_err(|e| failure!("the producer died: {e}"))??;
+            task.await.map_err(|e| failure!("the producer died: {e}"))??;
         }
         let ends = self.cluster.plain().end_offsets(&self.topic).await?;
         let total: i64 = ends.values().sum();
