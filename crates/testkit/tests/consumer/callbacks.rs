@@ -163,7 +163,7 @@ impl RebalanceListener for Seeker {
             assert!(cx.assignment().contains(&partition));
             cx.seek(&partition, self.0)?;
             assert_eq!(cx.position(&partition).await?, self.0);
-            assert_eq!(cx.committed(&[partition.clone()]).await?[&partition], None);
+            assert_eq!(cx.committed(std::slice::from_ref(&partition)).await?[&partition], None);
         }
         Ok(())
     }

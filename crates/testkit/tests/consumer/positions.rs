@@ -79,9 +79,9 @@ async fn seeking_goes_anywhere_and_drops_what_was_buffered() {
     assert_eq!(offsets(&read(&mut a, 3).await), [17, 18, 19]);
     a.seek_to_beginning(&[]).unwrap();
     assert_eq!(a.position(&t).await.unwrap(), 0);
-    a.seek_to_end(&[t.clone()]).unwrap();
+    a.seek_to_end(std::slice::from_ref(&t)).unwrap();
     assert_eq!(a.position(&t).await.unwrap(), 20);
-    a.seek_to_timestamp(&[t.clone()], 0).unwrap();
+    a.seek_to_timestamp(std::slice::from_ref(&t), 0).unwrap();
     assert_eq!(offsets(&read(&mut a, 5).await), [0, 1, 2, 3, 4]);
     assert!(matches!(a.seek(&t, -1), Err(Error::Misuse(_))));
     assert!(matches!(a.seek(&partition("t", 9), 1), Err(Error::Misuse(_))));
@@ -113,7 +113,7 @@ async fn a_paused_partition_keeps_what_it_has_and_holds_nobody_back() {
     a.subscribe(["t"], ()).await.unwrap();
     poll_until(&mut a, "assigned", |a| a.assignment().len() == 2).await;
     let (paused, other) = (partition("t", 0), partition("t", 1));
-    a.pause(&[paused.clone()]).unwrap();
+    a.pause(std::slice::from_ref(&paused)).unwrap();
     assert_eq!(a.paused(), [paused.clone()].into());
     let before = a.position(&paused).await.unwrap();
     let position = a.position(&other).await.unwrap();
@@ -123,7 +123,7 @@ async fn a_paused_partition_keeps_what_it_has_and_holds_nobody_back() {
     assert!(read(&mut a, 5).await.iter().all(|(p, _)| *p == other));
     assert_eq!(a.position(&paused).await.unwrap(), before);
     assert_eq!(a.lag(&other).unwrap(), Some(0));
-    a.resume(&[paused.clone()]).unwrap();
+    a.resume(std::slice::from_ref(&paused)).unwrap();
     let rest = read(&mut a, 10 - usize::try_from(before).unwrap()).await;
     assert_eq!(offsets(&rest), (before..10).collect::<Vec<_>>());
 }
