@@ -1,7 +1,8 @@
 //! The end of a consumer, in good order: commit, callbacks, leave, pending commits, then the network.
 //!
-//! Every step is tried even when an earlier one failed, and each is bounded by what is left of the timeout; only the
-//! application's own callbacks are not. Mirrors `AsyncKafkaConsumer.close`.
+//! Every step is tried even when an earlier one failed, and each is bounded by what is left of the timeout, the
+//! application's own callbacks included: one that has not returned by then is dropped, and the member leaves without it.
+//! Mirrors `AsyncKafkaConsumer.close`, which would wait for the callback for ever.
 
 use super::Consumer;
 use crate::{Error, desk::Turn, state::Ask};
@@ -21,8 +22,9 @@ impl Consumer {
     }
 
     /// Commits (auto-commit on), gives everything up with the listener's callbacks, leaves the group and ends. Takes no
-    /// longer than the timeout and the callbacks. The first error of a callback is returned, when everything is done.
-    /// Closing a closed consumer does nothing.
+    /// longer than the timeout, and a moment for the last bytes: a callback that has not returned by then is dropped, and
+    /// the member leaves all the same. The first error of a callback is returned, when everything is done. Closing a
+    /// closed consumer does nothing.
     pub async fn close_with(&mut self, timeout: Duration) -> Result<(), Error> {
         if self.front.desk.is_closed() {
             return Ok(());
@@ -86,9 +88,19 @@ impl Consumer {
         self.front.run_commit_callbacks();
     }
 
-    pub(super) async fn turn_while_leaving(&mut self, turn: Turn) -> Result<(), Error> {
+    /// Runs a callback, to its end or until the deadline; then it has timed out.
+    pub(super) async fn turn_while_leaving(
+        &mut self,
+        turn: Turn,
+        deadline: Option<Instant>,
+    ) -> Result<(), Error> {
         match turn {
-            Turn::Callback(kind, partitions) => self.run_listener(kind, &partitions).await,
+            Turn::Callback(kind, partitions) => {
+                let Some(deadline) = deadline else { return self.run_listener(kind, &partitions).await };
+                let left = self.left(deadline);
+                let run = tokio::time::timeout(left, self.run_listener(kind, &partitions));
+                run.await.unwrap_or_else(|_| Err(late_callback(left)))
+            }
             Turn::CommitEnded(call, result) => {
                 self.front.commit_ended(call, result);
                 Ok(())
@@ -96,4 +108,9 @@ impl Consumer {
             Turn::Failed(_) | Turn::Records(_) | Turn::Wait(_) => Ok(()),
         }
     }
+}
+
+fn late_callback(after: Duration) -> Error {
+    let why = Some("it was dropped, and the member has left without it".into());
+    Error::Timeout { what: "the listener's last callback".to_owned(), after, why }
 }

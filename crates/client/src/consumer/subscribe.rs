@@ -79,7 +79,8 @@ impl Consumer {
         result
     }
 
-    /// Leaves the group and lets go of everything; callbacks run on the way. The first error of a callback is returned.
+    /// Leaves the group and lets go of everything; callbacks run on the way, at the end of a consumer no longer than the
+    /// timeout. The first error of a callback is returned.
     pub(super) async fn leave(
         &mut self,
         reason: &str,
@@ -89,11 +90,16 @@ impl Consumer {
         let mut first_error = Ok(());
         if self.front.desk.is_in_group() || self.front.desk.is_leaving() {
             self.front.desk.leave(reason, forever, timeout);
+            let deadline = forever.then(|| self.front.now() + timeout);
             loop {
                 self.front.exchange();
                 if let Some(turn) = self.front.desk.next_callback() {
-                    let result = self.turn_while_leaving(turn).await;
+                    let result = self.turn_while_leaving(turn, deadline).await;
+                    let late = matches!(result, Err(Error::Timeout { .. }));
                     first_error = first_error.and(result);
+                    if late {
+                        break;
+                    }
                     continue;
                 }
                 self.front.flush();

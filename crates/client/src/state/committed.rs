@@ -155,7 +155,7 @@ impl ConsumerState {
         let Some(partition) = self.partition_as(name, incarnation) else { return };
         partition.phase = Phase::Committed;
         self.partition_failed(name);
-        if !code.is_retriable() {
+        if !code.is_retriable() && !is_about_membership(code) {
             let error = Error::broker(code, format!("reading the committed offset of {name}"), None);
             self.tell(Tell::Failed { error, fatal: false });
         }
@@ -179,14 +179,17 @@ impl ConsumerState {
     fn committed_failed(&mut self, flight: Flight, error: Error) {
         match flight {
             Flight::Start(start) => {
-                if !error.is_retriable() {
-                    self.tell(Tell::Failed { error, fatal: false });
-                }
+                let mut needed = false;
                 for (name, incarnation) in start {
                     if let Some(partition) = self.partition_as(&name, incarnation) {
                         partition.phase = Phase::Committed;
                         self.partition_failed(&name);
+                        needed = true;
                     }
+                }
+                // Nobody has to hear of a place that nobody starts from any more.
+                if needed && !error.is_retriable() && !error.code().is_some_and(is_about_membership) {
+                    self.tell(Tell::Failed { error, fatal: false });
                 }
             }
             Flight::Call(mut call) => {
@@ -266,6 +269,11 @@ fn read(result: Result<Response, SendError>) -> Result<Found, Error> {
         Ok(()) => Ok(found),
         Err(code) => Err(Error::broker(code, "reading committed offsets", None)),
     }
+}
+
+/// The membership's own requests find out what is true about it; offsets are read again meanwhile.
+fn is_about_membership(code: ErrorCode) -> bool {
+    matches!(code, ErrorCode::UNKNOWN_MEMBER_ID | ErrorCode::ILLEGAL_GENERATION)
 }
 
 fn one(
