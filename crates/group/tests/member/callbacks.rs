@@ -416,3 +416,21 @@ fn a_leader_that_assigns_what_nobody_asked_for_is_reported_and_the_rest_is_taken
     assert_eq!(rig.run(), ["A(a-0)"]);
     assert_eq!(rig.member.state(), MemberState::Stable);
 }
+
+/// Kafka's client makes the group wait for the application's next poll.
+#[test]
+fn a_round_that_overtakes_an_assignment_before_it_was_told_does_not_wait_for_the_application() {
+    let mut rig = eager();
+    rig.settled(&["t"], 1, T01).heartbeat_says(ErrorCode::REBALANCE_IN_PROGRESS);
+    assert_eq!(rig.run(), ["R(t-0 t-1)"]);
+    rig.round(2, &[("t", 0)]).heartbeat_says(ErrorCode::REBALANCE_IN_PROGRESS);
+    assert!(rig.is_joining());
+    rig.round(3, &[("t", 1)]);
+    assert_eq!(rig.run(), ["A(t-1)"]);
+
+    let mut rig = cooperative();
+    rig.settled(&["t"], 1, T01).heartbeat_says(ErrorCode::REBALANCE_IN_PROGRESS);
+    rig.round(2, &[("t", 0)]).heartbeat_says(ErrorCode::REBALANCE_IN_PROGRESS);
+    let owned = &subscription_of(&rig.join_request().1).owned_partitions[0];
+    assert_eq!(owned.partitions, [0, 1], "it still owns what it was not told to give up");
+}

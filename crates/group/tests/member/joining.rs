@@ -191,16 +191,6 @@ fn spurious_calls_do_nothing() {
 }
 
 #[test]
-fn what_asked_for_a_round_before_it_began_does_not_ask_for_another_one() {
-    let mut rig = cooperative();
-    rig.subscribe(&["a", "b"]).poll().round(1, &[("a", 0), ("b", 0)]);
-    rig.heartbeat_says(ErrorCode::REBALANCE_IN_PROGRESS).subscribe(&["a"]);
-    rig.round(2, &[("a", 0)]);
-    assert_eq!(rig.run(), ["A(a-0)"]);
-    assert_eq!((rig.member.state(), rig.is_joining()), (MemberState::Stable, false));
-}
-
-#[test]
 fn hearing_of_the_known_coordinator_again_forgets_nothing() {
     let mut rig = cooperative();
     rig.settled(&["t"], 1, &[("t", 0)]).pass_without_answers(Duration::from_secs(3)).coordinator(true);

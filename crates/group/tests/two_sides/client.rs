@@ -49,7 +49,7 @@ pub(crate) struct Client {
     pub(crate) joins: usize,
     pub(crate) errors: Vec<MemberError>,
     pub(crate) left: bool,
-    /// Times at which callbacks began: revoked or lost, assigned.
+    /// Callbacks that began and changes of state, with their times.
     pub(crate) history: Vec<(Instant, String)>,
     pub(crate) app_cycle: u64,
     /// Which static member it is, where members are static.
@@ -82,6 +82,13 @@ impl Client {
             instance: 0,
             wake: None,
         }
+    }
+
+    /// What happened to it lately, for whoever has to find out why.
+    pub(crate) fn story(&self, name: usize) -> String {
+        let latest = &self.history[self.history.len().saturating_sub(14)..];
+        let line = |(at, what): &(Instant, String)| format!("c{name} {:?} {what}\n", at.since_origin());
+        latest.iter().map(line).collect()
     }
 
     /// Checks and books a callback at the moment it begins.

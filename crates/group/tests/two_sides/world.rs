@@ -377,7 +377,11 @@ impl World {
                     }
                 }
                 Output::Event(Event::Error(error)) => self.clients[client].errors.push(error),
-                Output::Event(Event::CallbackDue(_) | Event::Transition(_)) => {}
+                Output::Event(Event::Transition(t)) => {
+                    let told = format!("{:?} -> {:?} in {:?}, {:?}", t.from, t.to, t.generation, t.cause);
+                    self.clients[client].history.push((self.now, told));
+                }
+                Output::Event(Event::CallbackDue(_)) => {}
                 Output::Wait(deadline) => {
                     let wake = deadline.map(|deadline| deadline.at.max(self.now));
                     if let Some(at) = wake
@@ -414,14 +418,23 @@ impl World {
         self.drain(client);
     }
 
-    /// Two owners at once are a fault, unless the coordinator has thrown the first one out and it has not heard of it.
+    /// Whether the coordinator has thrown it out and it has not heard of that.
+    fn is_expelled(&self, client: usize) -> bool {
+        let membership = self.clients[client].member.membership();
+        membership.is_none_or(|membership| !self.broker.knows_member(&membership.member_id))
+    }
+
+    /// Two owners at once are a fault, unless one of them does not know yet that it is not a member any more.
     fn take(&mut self, client: usize, tp: TopicPartition) {
         let Some(other) = self.owners.insert(tp.clone(), client) else { return };
-        let still_member =
-            self.clients[other].member.membership().map(|m| self.broker.knows_member(&m.member_id));
         assert!(
-            other == client || !self.clients[other].alive || still_member != Some(true),
-            "{tp} is owned by c{other} and by c{client}"
+            other == client
+                || !self.clients[other].alive
+                || self.is_expelled(other)
+                || self.is_expelled(client),
+            "{tp} is owned by c{other} and by c{client}\n{}\n{}",
+            self.clients[other].story(other),
+            self.clients[client].story(client)
         );
     }
 
@@ -553,7 +566,8 @@ impl World {
         let owned: Vec<&TopicPartition> = living.iter().flat_map(|c| self.clients[*c].owned.iter()).collect();
         let distinct: BTreeSet<TopicPartition> = owned.iter().map(|tp| (*tp).clone()).collect();
         assert_eq!(owned.len(), distinct.len(), "two owners");
-        assert_eq!(distinct, wanted, "not every partition has an owner, or one that is gone has");
+        let told = || living.iter().map(|c| self.clients[*c].story(*c)).collect::<String>();
+        assert_eq!(distinct, wanted, "not every partition has an owner, or one that is gone has\n{}", told());
     }
 
     pub(crate) fn joins(&self) -> usize {

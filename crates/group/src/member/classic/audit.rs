@@ -7,7 +7,7 @@
 
 use super::{Classic, State};
 use crate::{
-    Instant, TopicPartition,
+    Instant,
     member::{
         Deadline, SendError, Ticket, Why,
         leader::{flat, incomplete},
@@ -17,7 +17,7 @@ use std::{collections::BTreeSet, time::Duration};
 use tontine_wire::{
     api::{
         Response,
-        describe_groups::{DescribeGroupsRequest, DescribeGroupsResponse},
+        describe_groups::{DescribeGroupsRequest, DescribedGroupMember},
     },
     consumer_protocol::Assignment,
 };
@@ -79,36 +79,44 @@ impl Classic {
         self.subscription.iter().all(|name| has(name) || self.topics.partitions(name).is_none_or(|n| n == 0))
     }
 
-    /// An answer that says nothing (no permission, another state by now) is let be.
-    pub(super) fn audited(&mut self, result: Result<Response, SendError>) {
+    /// No answer, or one that may be another a moment later, is asked for again; one that says nothing is let be.
+    pub(super) fn audited(&mut self, now: Instant, result: Result<Response, SendError>) {
         self.audit = Audit::Idle;
-        let Ok(Response::DescribeGroups(response)) = result else { return };
-        let Some(assigned) = self.assigned(response).filter(|_| matches!(self.state, State::Stable)) else {
-            return;
+        let group = match result {
+            Ok(Response::DescribeGroups(response)) => {
+                response.groups.into_iter().find(|group| group.group_id == self.config.group_id)
+            }
+            Ok(_) | Err(SendError::Unsupported) => None,
+            Err(SendError::Disconnected | SendError::TimedOut) => {
+                self.audit = Audit::Due(now + PATIENCE);
+                None
+            }
         };
+        let Some(group) = group else { return };
+        if group.error_code.is_retriable() || (group.error_code.is_ok() && group.group_state != "Stable") {
+            self.audit = Audit::Due(now + PATIENCE);
+        } else if group.error_code.is_ok() && matches!(self.state, State::Stable) {
+            self.compare(group.members);
+        }
+    }
+
+    /// Joins again if what all members have together is not all there is.
+    fn compare(&mut self, members: Vec<DescribedGroupMember>) {
+        let mut assigned = BTreeSet::new();
+        for member in members {
+            let Ok(share) = Assignment::from_assignment(member.member_assignment) else { return };
+            assigned.extend(flat(share.assigned_partitions));
+        }
         let topics = self.watch.as_ref().map_or(&self.subscription, |watch| watch.topics());
         if let Some(cause) = incomplete(topics, &assigned, &self.topics) {
             self.want_rejoin(cause);
         }
     }
 
-    /// What all members have together, in a group that rests.
-    fn assigned(&self, response: DescribeGroupsResponse) -> Option<BTreeSet<TopicPartition>> {
-        let group = response.groups.into_iter().find(|group| group.group_id == self.config.group_id)?;
-        if group.error_code.is_err() || group.group_state != "Stable" {
-            return None;
-        }
-        let mut assigned = BTreeSet::new();
-        for member in group.members {
-            let share = Assignment::from_assignment(member.member_assignment).ok()?;
-            assigned.extend(flat(share.assigned_partitions));
-        }
-        Some(assigned)
-    }
-
     pub(super) fn audit_deadline(&self) -> Option<Deadline> {
         let Audit::Due(at) = self.audit else { return None };
-        let waits = matches!(self.state, State::Stable) && self.coordinator_known && self.watch.is_none();
+        let can_tell = self.watch.as_ref().is_none_or(|watch| watch.knows_its_topics());
+        let waits = matches!(self.state, State::Stable) && self.coordinator_known && can_tell;
         waits.then_some(Deadline { at, why: Why::Audit })
     }
 }

@@ -32,10 +32,9 @@ impl Classic {
             State::Preparing => self.step_preparing(now),
             State::Joining(_) => self.step_joining(now),
             State::Syncing(_) => self.step_syncing(now),
-            State::Applying(applying) => {
-                let stale = !applying.begun && self.is_foreign(applying);
-                stale && self.discard_assignment(now)
-            }
+            State::Applying(applying) if applying.begun => false,
+            State::Applying(applying) if self.is_foreign(applying) => self.discard_assignment(now),
+            State::Applying(_) => self.skip_assignment(now),
             State::Stable => self.step_stable(now),
             State::Leaving(_) => self.step_leaving(now),
             State::Fenced => false,
@@ -116,7 +115,7 @@ impl Classic {
             let member = self.identity.member_id.clone();
             self.want_rejoin(Cause::SubscriptionChanged { member });
         }
-        if let Some(cause) = self.watch.as_mut().and_then(|watch| watch.change(&self.topics)) {
+        if let Some(cause) = self.watch.as_ref().and_then(|watch| watch.change(&self.topics)) {
             self.want_rejoin(cause);
         }
     }
@@ -140,6 +139,19 @@ impl Classic {
     fn discard_assignment(&mut self, now: Instant) -> bool {
         let member = self.identity.member_id.clone();
         self.prepare(now, Cause::SubscriptionChanged { member });
+        true
+    }
+
+    /// An assignment that a new round overtakes before the application is there to hear of it is not told at all: the
+    /// group need not wait for that application. What is owned and told so far stays as it is, so everybody else is as
+    /// safe as before. Kafka's client makes the group wait.
+    fn skip_assignment(&mut self, now: Instant) -> bool {
+        let Some(cause) = self.rejoin.take() else { return false };
+        match self.protocol {
+            // Everything was revoked before the round that is skipped.
+            RebalanceProtocol::Eager => self.go(State::Joining(Joining::new(now)), Some(cause)),
+            RebalanceProtocol::Cooperative => self.prepare(now, cause),
+        }
         true
     }
 

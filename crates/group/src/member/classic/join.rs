@@ -166,7 +166,7 @@ impl Classic {
         };
         let asked = self.tell_interest();
         self.go(State::Syncing(Syncing { assignor, step }), None);
-        self.plan_if_covered(asked);
+        self.lead_with_metadata(asked);
     }
 
     fn check_join(&self, response: &JoinGroupResponse) -> Result<String, MemberError> {

@@ -193,7 +193,7 @@ impl Classic {
         } else if let Some(index) = self.partings.iter().position(|p| p.ticket == Some(ticket)) {
             self.leave_answered(now, index, result);
         } else if self.audit.is_sent_as(ticket) {
-            self.audited(result);
+            self.audited(now, result);
         } else {
             self.round_answered(now, ticket, result);
         }
@@ -233,10 +233,7 @@ impl Classic {
             self.topics = topics.clone();
             self.recheck = true;
         }
-        if let Some(watch) = &mut self.watch {
-            watch.adopt(&self.topics);
-        }
-        self.plan_now();
+        self.take_metadata();
         self.advance(now);
     }
 

@@ -2,7 +2,7 @@
 
 use super::{
     Classic, Remembered,
-    state::{Applying, Joining, State, SyncStep, Syncing},
+    state::{Applying, Joining, State, SyncStep},
 };
 use crate::{
     Cause, Instant, TopicPartition,
@@ -22,16 +22,23 @@ use tontine_wire::{
 const API: &str = "SyncGroup";
 
 impl Classic {
-    /// Plans at once if all topics of the group are known already, or asks for metadata unless that was done just now.
-    pub(super) fn plan_if_covered(&mut self, asked: bool) {
-        let State::Syncing(Syncing { step: SyncStep::Planning { group, .. }, .. }) = &self.state else {
-            return;
-        };
-        if group.is_covered_by(&self.topics) {
-            self.plan_now();
+    /// A leader plans at once if all topics of the group are known already, or asks for metadata unless that was done just
+    /// now.
+    pub(super) fn lead_with_metadata(&mut self, asked: bool) {
+        let Some(watch) = &self.watch else { return };
+        if watch.is_covered_by(&self.topics) {
+            self.take_metadata();
         } else if !asked {
             self.outbox.push(Output::RefreshTopics { topics: self.interest.clone() });
         }
+    }
+
+    /// Leads with the metadata at hand.
+    pub(super) fn take_metadata(&mut self) {
+        if let Some(watch) = &mut self.watch {
+            watch.adopt(&self.topics);
+        }
+        self.plan_now();
     }
 
     /// Plans with the metadata at hand. Does nothing unless this member leads and has not planned yet.
