@@ -10,7 +10,7 @@ use super::{
 };
 use std::time::Duration;
 use tontine_group::{Instant, time::soonest};
-use tontine_wire::api::{Response, produce::ProduceResponse};
+use tontine_wire::api::{ApiKey, Response, produce::ProduceResponse};
 
 /// When any broker will do, the next one is tried after this long without a connection. An address that swallows
 /// packets then costs this much, not the whole connection timeout.
@@ -208,8 +208,13 @@ impl Cluster {
         self.waiting.remove(&ticket);
         pending.conn = Some(conn);
         let Some(request) = pending.request.take() else { return };
-        // A caller in a hurry does not make the broker slow: the connection is given request.timeout.ms at least.
-        let expires = pending.deadline.max(now + self.settings.request_timeout);
+        // A caller in a hurry does not make the broker slow: the connection is given request.timeout.ms at least. A
+        // heartbeat is not such a caller: one that is not answered in time means that the next ones will not be either,
+        // and the session would be over before request.timeout.ms.
+        let expires = match pending.api {
+            ApiKey::Heartbeat => pending.deadline,
+            _ => pending.deadline.max(now + self.settings.request_timeout),
+        };
         let bytes = connection.write(now, ticket, &request, version, expires, &self.settings.client_id);
         self.output.push_back(ClusterOutput::Write { conn, bytes });
         if !expects_answer(&request) {

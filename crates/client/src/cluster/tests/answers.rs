@@ -5,7 +5,7 @@ use super::*;
 #[test]
 fn a_request_in_time_trouble_fails_but_its_connection_lives_until_request_timeout() {
     let mut world = World::known();
-    let ticket = world.send(Target::Node(1), heartbeat(), ms(500));
+    let ticket = world.send(Target::Node(1), list_groups::ListGroupsRequest::default(), ms(500));
     let conn = world.accept();
     world.pass(ms(600));
     let results = world.results();
@@ -18,6 +18,16 @@ fn a_request_in_time_trouble_fails_but_its_connection_lives_until_request_timeou
     world.pass(ms(29_500));
     assert!(world.closed.contains(&conn), "nothing was answered for request.timeout.ms");
     assert!(world.results().is_empty(), "a request has one result");
+}
+
+#[test]
+fn a_heartbeat_without_an_answer_in_time_ends_its_connection() {
+    let mut world = World::known();
+    world.send(Target::Node(1), heartbeat(), ms(500));
+    let conn = world.accept();
+    world.pass(ms(600));
+    assert_eq!(world.results().len(), 1);
+    assert!(world.closed.contains(&conn), "the next heartbeat would wait behind it");
 }
 
 #[test]
