@@ -4,7 +4,7 @@ use super::front::Front;
 use crate::{
     Error, OffsetAndMetadata, OffsetAndTimestamp, TopicPartition,
     offsets::Spot,
-    state::{Answer, Ask},
+    state::{Answer, Ask, CommitKind},
 };
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -34,7 +34,8 @@ impl Front {
     ) -> Result<(), Error> {
         self.desk.check_group()?;
         check_offsets(&offsets)?;
-        let result = self.call(|call| Ask::Commit { call, offsets, retry: true, timeout }).await;
+        let result =
+            self.call(|call| Ask::Commit { call, offsets, kind: CommitKind::Awaited, timeout }).await;
         self.run_commit_callbacks();
         result.map(|_| ())
     }

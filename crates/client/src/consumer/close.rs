@@ -5,7 +5,11 @@
 //! Mirrors `AsyncKafkaConsumer.close`, which would wait for the callback for ever.
 
 use super::Consumer;
-use crate::{Error, desk::Turn, state::Ask};
+use crate::{
+    Error,
+    desk::Turn,
+    state::{Ask, CommitKind},
+};
 use std::time::Duration;
 use tontine_group::Instant;
 
@@ -50,7 +54,8 @@ impl Consumer {
 
     async fn commit_at_close(&mut self, timeout: Duration) -> Result<(), Error> {
         let offsets = self.front.desk.consumed();
-        let call = self.front.desk.call(|call| Ask::Commit { call, offsets, retry: true, timeout });
+        let kind = CommitKind::Awaited;
+        let call = self.front.desk.call(|call| Ask::Commit { call, offsets, kind, timeout });
         loop {
             self.front.exchange();
             if let Some(answer) = self.front.desk.take_answer(call) {

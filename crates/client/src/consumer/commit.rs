@@ -4,7 +4,7 @@ use super::{Consumer, calls::check_offsets, front::OnCommit};
 use crate::{
     Error, OffsetAndMetadata,
     net::oneshot,
-    state::{Ask, CallId},
+    state::{Ask, CallId, CommitKind},
 };
 use std::{
     collections::BTreeMap,
@@ -105,7 +105,8 @@ impl Consumer {
         self.front.desk.check_group()?;
         check_offsets(&offsets)?;
         let timeout = self.front.default_timeout;
-        Ok(self.front.desk.call_later(|call| Ask::Commit { call, offsets, retry: false, timeout }))
+        let kind = CommitKind::Once;
+        Ok(self.front.desk.call_later(|call| Ask::Commit { call, offsets, kind, timeout }))
     }
 
     /// The offsets that the group has committed; none for partitions without one.

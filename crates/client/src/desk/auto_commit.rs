@@ -9,7 +9,7 @@
 use super::Desk;
 use crate::{
     Error,
-    state::{Answer, Ask, CallId},
+    state::{Answer, Ask, CallId, CommitKind},
 };
 use std::time::Duration;
 use tontine_group::Instant;
@@ -86,7 +86,7 @@ impl Desk {
         let call = self.calls.next_id();
         self.auto_commit.under_way = Some(call);
         let timeout = self.settings.max_poll_interval;
-        self.asks.push(Ask::Commit { call, offsets, retry: false, timeout });
+        self.asks.push(Ask::Commit { call, offsets, kind: CommitKind::OnTimer, timeout });
     }
 
     /// Whether `close` commits what polls returned.

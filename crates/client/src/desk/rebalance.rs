@@ -11,7 +11,7 @@
 //! Mirrors `ConsumerRebalanceListenerInvoker` and the callback parts of `ConsumerCoordinator`.
 
 use super::{Desk, Held, Turn};
-use crate::state::{Ask, CallId, Step, StepKind};
+use crate::state::{Ask, CallId, CommitKind, Step, StepKind};
 use tontine_group::{Instant, TopicPartition, member::Due};
 
 #[derive(Debug, Default)]
@@ -149,7 +149,7 @@ impl Desk {
         }
         let call = self.calls.next_id();
         let timeout = self.settings.max_poll_interval;
-        self.asks.push(Ask::Commit { call, offsets, retry: true, timeout });
+        self.asks.push(Ask::Commit { call, offsets, kind: CommitKind::Awaited, timeout });
         Some(call)
     }
 

@@ -55,7 +55,12 @@ pub(crate) enum Ask {
     /// The callback has returned.
     StepDone { step: StepId, failed: bool },
     /// Store offsets in the group.
-    Commit { call: CallId, offsets: Vec<(TopicPartition, OffsetAndMetadata)>, retry: bool, timeout: Duration },
+    Commit {
+        call: CallId,
+        offsets: Vec<(TopicPartition, OffsetAndMetadata)>,
+        kind: CommitKind,
+        timeout: Duration,
+    },
     /// Read offsets stored in the group.
     Committed { call: CallId, partitions: BTreeSet<TopicPartition>, timeout: Duration },
     /// Look up places in logs.
@@ -66,6 +71,17 @@ pub(crate) enum Ask {
     Rejoin { reason: String },
     /// Let go of everything that is left, and stop.
     Close { timeout: Duration },
+}
+
+/// How much is done for a commit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CommitKind {
+    /// Somebody waits for it: it is tried again while that can help and time is left.
+    Awaited,
+    /// Nobody waits for it: a later one says more.
+    Once,
+    /// The interval has passed: it goes out only while the group rests.
+    OnTimer,
 }
 
 /// Where a seek goes.

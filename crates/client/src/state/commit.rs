@@ -5,13 +5,14 @@
 //! topic that is gone are refused at once instead of being retried, so they never hold up a rebalance.
 //!
 //! A cooperative member goes on reading while the group rebalances, so its commits go on as well. For the moment in which
-//! the coordinator takes none (between the two answers of a join) they are held and sent under the new generation: what
-//! is still owned is still owned, and what moves is only let go after its revocation, whose commit comes later in the
-//! same queue. Kafka's client refuses them with `RebalanceInProgressException`.
+//! the coordinator takes none (between the two answers of a join) they are held and sent under the new generation, if
+//! their partitions are still in the same ownership then. Kafka's client refuses them with `RebalanceInProgressException`.
+//! Commits on a timer are not held: the next one says more. An offset of a partition that this member does not hold is
+//! never sent, since whoever holds it may have committed further.
 //!
 //! Mirrors `CommitRequestManager`.
 
-use super::{Answer, CallId, ConsumerState, Flight, membership::refusal_error};
+use super::{Answer, CallId, CommitKind, ConsumerState, Flight, membership::refusal_error};
 use crate::{
     Error,
     cluster::{Lane, SendError, Target},
@@ -19,7 +20,10 @@ use crate::{
 };
 use std::{collections::VecDeque, time::Duration};
 use tontine_group::{
-    Instant, TopicPartition, assignor::RebalanceProtocol::Cooperative, ids::Membership, member::CommitRefusal,
+    Instant, TopicPartition,
+    assignor::RebalanceProtocol::Cooperative,
+    ids::Membership,
+    member::{CommitRefusal, MemberState},
 };
 use tontine_wire::{
     ErrorCode,
@@ -52,13 +56,17 @@ pub(super) struct Commits {
 struct Commit {
     call: CallId,
     offsets: Vec<(TopicPartition, OffsetAndMetadata)>,
-    retry: bool,
-    /// A rebalance has held it up.
-    held: bool,
-    /// How many memberships had ended when it was made: it must not go out under a later one.
-    ended: u64,
+    kind: CommitKind,
     deadline: Instant,
     timeout: Duration,
+    /// The membership when the application asked.
+    asked_under: Option<Membership>,
+    /// How many memberships had ended then: it must not go out under a later one.
+    ended: u64,
+    /// The ownership of each partition then; `None`: it was not owned.
+    owned: Vec<Option<u64>>,
+    /// A rebalance has held it up.
+    held: bool,
 }
 
 impl Commits {
@@ -80,12 +88,25 @@ impl ConsumerState {
         &mut self,
         call: CallId,
         offsets: Vec<(TopicPartition, OffsetAndMetadata)>,
-        retry: bool,
+        kind: CommitKind,
         timeout: Duration,
     ) {
         let deadline = self.now + timeout;
+        let asked_under = self.group.as_ref().and_then(|group| group.member.membership());
         let ended = self.memberships_ended();
-        self.commits.queue.push_back(Commit { call, offsets, retry, held: false, ended, deadline, timeout });
+        let owned = offsets.iter().map(|(name, _)| self.ownership(name)).collect();
+        let held = false;
+        self.commits.queue.push_back(Commit {
+            call,
+            offsets,
+            kind,
+            deadline,
+            timeout,
+            asked_under,
+            ended,
+            owned,
+            held,
+        });
         self.count_commits();
     }
 
@@ -103,36 +124,69 @@ impl ConsumerState {
                 self.end_commit(Ok(Answer::Done));
                 continue;
             }
-            let membership = match self.commit_membership() {
-                Ok(membership) => membership,
-                Err(Error::RebalanceInProgress) if self.hold_commit() => return,
-                Err(error) => {
-                    self.end_commit(Err(error));
-                    continue;
-                }
-            };
-            if first.held && first.ended != self.memberships_ended() {
-                self.end_commit(Err(refusal_error(CommitRefusal::NotAMember)));
-                continue;
+            match self.verdict(first) {
+                Verdict::Send(membership) => self.send_commit(membership),
+                Verdict::Hold => return self.hold_commit(),
+                Verdict::Refuse(error) => self.end_commit(Err(error)),
             }
-            self.send_commit(membership);
         }
     }
 
-    /// Leaves the first commit where it is until the rebalance is over; `false` when this member refuses it instead.
-    fn hold_commit(&mut self) -> bool {
-        let is_cooperative =
-            self.group.as_ref().is_some_and(|g| g.member.rebalance_protocol() == Cooperative);
-        let ended = self.memberships_ended();
-        let Some(first) = self.commits.queue.front_mut().filter(|first| first.ended == ended) else {
-            return false;
+    fn verdict(&self, commit: &Commit) -> Verdict {
+        let membership = match self.commit_membership() {
+            Ok(Some(membership)) => membership,
+            Ok(None) => return Verdict::Send(None),
+            Err(Error::RebalanceInProgress) if self.outlives_the_round(commit) => return Verdict::Hold,
+            Err(error) => return Verdict::Refuse(error),
         };
-        first.held |= is_cooperative;
-        is_cooperative
+        if commit.ended != self.memberships_ended() {
+            return Verdict::Refuse(refusal_error(CommitRefusal::NotAMember));
+        }
+        let strange = commit.offsets.iter().zip(&commit.owned).find(|(_, owned)| owned.is_none());
+        if let Some(((name, _), _)) = strange {
+            return Verdict::Refuse(not_owned(name));
+        }
+        let moved_on = commit.asked_under.as_ref() != Some(&membership) && !self.is_still_owned(commit);
+        if moved_on || (commit.kind == CommitKind::OnTimer && self.is_in_a_round()) {
+            return Verdict::Refuse(Error::RebalanceInProgress);
+        }
+        Verdict::Send(Some(membership))
     }
 
     fn memberships_ended(&self) -> u64 {
         self.group.as_ref().map_or(0, |group| group.ended)
+    }
+
+    fn ownership(&self, name: &TopicPartition) -> Option<u64> {
+        self.fetches.partitions.get(name).map(|partition| partition.incarnation.ownership)
+    }
+
+    fn is_still_owned(&self, commit: &Commit) -> bool {
+        let mut all = commit.offsets.iter().zip(&commit.owned);
+        all.all(|((name, _), owned)| owned.is_some() && self.ownership(name) == *owned)
+    }
+
+    fn is_in_a_round(&self) -> bool {
+        let state = self.group.as_ref().map(|group| group.member.state());
+        matches!(state, Some(MemberState::Joining | MemberState::Syncing))
+    }
+
+    /// Whether a commit that met a rebalance waits for its end, which needs nothing of the application: that may be
+    /// waiting for this very commit. What is still owned is still owned then.
+    fn outlives_the_round(&self, commit: &Commit) -> bool {
+        let is_cooperative =
+            self.group.as_ref().is_some_and(|g| g.member.rebalance_protocol() == Cooperative);
+        is_cooperative
+            && commit.kind != CommitKind::OnTimer
+            && commit.ended == self.memberships_ended()
+            && self.is_still_owned(commit)
+    }
+
+    /// Leaves the first commit where it is until the rebalance is over.
+    fn hold_commit(&mut self) {
+        if let Some(first) = self.commits.queue.front_mut() {
+            first.held = true;
+        }
     }
 
     fn send_commit(&mut self, membership: Option<Membership>) {
@@ -202,7 +256,11 @@ impl ConsumerState {
                 let refusal = membership.as_ref().zip(self.group.as_mut()).and_then(|(membership, group)| {
                     group.member.handle_commit_error(self.now, membership, code)
                 });
-                if refusal == Some(CommitRefusal::RebalanceInProgress) && self.hold_commit() {
+                let first = self.commits.queue.front();
+                if refusal == Some(CommitRefusal::RebalanceInProgress)
+                    && first.is_some_and(|first| self.outlives_the_round(first))
+                {
+                    self.hold_commit();
                     self.commits.retry_at = Some(self.now + HELD_PAUSE);
                     return;
                 }
@@ -219,7 +277,7 @@ impl ConsumerState {
         let Some(first) = self.commits.queue.front() else { return };
         let pause = self.settings.retry_backoff.saturating_mul(1 << self.commits.attempts.min(10));
         let at = self.now + pause.min(self.settings.retry_backoff_max);
-        if !first.retry {
+        if first.kind != CommitKind::Awaited {
             return self.end_commit(Err(error));
         }
         if at >= first.deadline {
@@ -243,6 +301,20 @@ impl ConsumerState {
             self.end_commit(Err(error));
         }
     }
+}
+
+/// What becomes of the first commit now.
+enum Verdict {
+    Send(Option<Membership>),
+    Hold,
+    Refuse(Error),
+}
+
+fn not_owned(name: &TopicPartition) -> Error {
+    let message = format!(
+        "{name} is not assigned to this member: its offset was not sent, since another member may have committed further"
+    );
+    Error::Lost(message.into())
 }
 
 fn request(

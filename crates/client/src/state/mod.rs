@@ -22,7 +22,7 @@ mod settings;
 mod tests;
 mod topics;
 
-pub(crate) use command::{Answer, Ask, SeekTarget, Step, StepId, StepKind, Tell, Wanted};
+pub(crate) use command::{Answer, Ask, CommitKind, SeekTarget, Step, StepId, StepKind, Tell, Wanted};
 pub use command::{CallId, Command, Event};
 pub use settings::ConsumerSettings;
 
@@ -123,7 +123,7 @@ impl ConsumerState {
             Ask::Pause { partitions, paused } => self.pause(&partitions, paused),
             Ask::Begin => self.begin_step(),
             Ask::StepDone { step, failed } => self.step_done(step, failed),
-            Ask::Commit { call, offsets, retry, timeout } => self.commit(call, offsets, retry, timeout),
+            Ask::Commit { call, offsets, kind, timeout } => self.commit(call, offsets, kind, timeout),
             Ask::Committed { call, partitions, timeout } => self.ask_committed(call, partitions, timeout),
             Ask::Lookup { call, spots, timeout } => self.ask_lookup(call, spots, timeout),
             Ask::PartitionsOf { call, topic, timeout } => self.ask_partitions(call, topic, timeout),

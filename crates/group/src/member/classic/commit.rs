@@ -17,6 +17,10 @@ impl Classic {
             (State::Joining(_), RebalanceProtocol::Cooperative) => {
                 membership.map_err(|_| CommitRefusal::RebalanceInProgress)
             }
+            // The join waits for commits under way, and the generation lasts until it is sent.
+            (State::Joining(joining), RebalanceProtocol::Eager) if joining.request.is_none() => {
+                membership.map_err(|_| CommitRefusal::RebalanceInProgress)
+            }
             (State::Joining(_), RebalanceProtocol::Eager) | (State::Syncing(_), _) => {
                 Err(CommitRefusal::RebalanceInProgress)
             }
