@@ -1,0 +1,11 @@
+//! Faults that clients of Kafka really had, each as a small scenario against the embedded broker: what has to happen
+//! instead is the name of the test. Every scenario stands for a kind of fault; `docs/SCENARIOS.md` lists them.
+
+#![allow(unreachable_pub, reason = "a test binary has no outside")]
+
+mod callbacks;
+mod commits;
+mod delivery;
+mod offsets_across_ownerships;
+mod rig;
+mod silence;

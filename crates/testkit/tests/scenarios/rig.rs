@@ -1,0 +1,387 @@
+//! A broker that writes down what it is asked, and members whose every callback, record and commit goes into one history.
+//!
+//! A test polls its members itself, one after the other, so it decides who moves when. Whoever needs a network of its own
+//! sits behind a proxy.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+use tontine::{
+    Assigned, Consumer, Error, ListenerResult, Lost, RebalanceListener, Records, Revoked, TopicPartition,
+};
+use tontine_broker::{Broker, Verdict};
+use tontine_testkit::{
+    history::{Callback, CommitResult, End, History, MemberLog},
+    invariants::Evidence,
+    plain::PlainClient,
+    proxy::Proxy,
+    wait,
+};
+use tontine_wire::api::{
+    ApiKey, Request,
+    leave_group::{LeaveGroupRequest, MemberIdentity},
+};
+
+pub const GROUP: &str = "g";
+/// Long enough for anything that ends at all.
+pub const LONG: Duration = Duration::from_secs(10);
+/// How long one member is polled before it is the next one's turn.
+pub const STEP: Duration = Duration::from_millis(5);
+
+pub type Setting = (&'static str, &'static str);
+pub const EAGER: Setting = ("partition.assignment.strategy", "range");
+pub const COOPERATIVE: Setting = ("partition.assignment.strategy", "cooperative-sticky");
+pub const AUTO_COMMIT: Setting = ("enable.auto.commit", "true");
+/// What holds for both protocols is tested on both.
+pub const BOTH: [Setting; 2] = [EAGER, COOPERATIVE];
+
+pub struct Stage {
+    pub broker: Broker,
+    pub history: History,
+    wire: Arc<Mutex<Vec<(String, Request)>>>,
+}
+
+impl Stage {
+    pub async fn new(topics: &[(&str, i32)]) -> Self {
+        Self::of_nodes(1, topics).await
+    }
+
+    pub async fn of_nodes(nodes: usize, topics: &[(&str, i32)]) -> Self {
+        let mut builder = Broker::builder().nodes(nodes).config("group.min.session.timeout.ms", "100");
+        for (name, partitions) in topics {
+            builder = builder.topic(*name, *partitions);
+        }
+        let broker = builder.start().await.unwrap();
+        let wire: Arc<Mutex<Vec<(String, Request)>>> = Arc::default();
+        let seen = wire.clone();
+        broker.intercept(move |_, header, request| {
+            if !matches!(header.key, ApiKey::Fetch | ApiKey::Metadata | ApiKey::ApiVersions) {
+                let client = header.client_id.clone().unwrap_or_default();
+                seen.lock().unwrap().push((client, request.clone()));
+            }
+            Verdict::Pass
+        });
+        Self { broker, history: History::new(), wire }
+    }
+
+    pub fn plain(&self) -> PlainClient {
+        PlainClient::new(&self.broker.bootstrap_servers())
+    }
+
+    pub async fn produce(&self, topic: &str, partition: i32, count: usize) {
+        self.plain().produce(topic, partition, count).await.unwrap();
+    }
+
+    /// What one client asked the broker, the noise left out.
+    pub fn asked_by(&self, client: &str) -> Vec<Request> {
+        let wire = self.wire.lock().unwrap();
+        wire.iter().filter(|(who, _)| who == client).map(|(_, request)| request.clone()).collect()
+    }
+
+    /// The offsets that one client asked to commit, in order.
+    pub fn commits_by(&self, client: &str) -> Vec<(TopicPartition, i64)> {
+        let mut commits = Vec::new();
+        for request in self.asked_by(client) {
+            let Request::OffsetCommit(request) = request else { continue };
+            for topic in request.topics {
+                let of = |p: i32| TopicPartition::new(topic.name.as_str(), p);
+                commits.extend(topic.partitions.iter().map(|p| (of(p.partition_index), p.committed_offset)));
+            }
+        }
+        commits
+    }
+
+    pub fn count(&self, client: &str, kind: fn(&Request) -> bool) -> usize {
+        self.asked_by(client).iter().filter(|request| kind(request)).count()
+    }
+
+    pub fn committed(&self, topic: &str, partition: i32) -> Option<i64> {
+        self.broker.committed_offsets(GROUP).get(&TopicPartition::new(topic, partition)).copied()
+    }
+
+    /// A member of the group, connected to the broker itself.
+    pub fn seat(&self, name: &str, settings: &[Setting]) -> Seat {
+        Seat::new(self, name, self.broker.bootstrap_servers(), None, settings)
+    }
+
+    /// A member with a network of its own.
+    pub fn behind_proxy(&self, name: &str, settings: &[Setting]) -> Seat {
+        let proxy = Proxy::start(&self.broker.bootstrap_servers()).unwrap();
+        Seat::new(self, name, proxy.bootstrap_servers().to_owned(), Some(proxy), settings)
+    }
+
+    /// Puts a member out of the group, as an administrator does. It is not told.
+    pub async fn expel(&self, name: &str) {
+        let group = self.broker.group(GROUP).unwrap();
+        let gone = group.members.iter().filter(|member| member.client_id == name);
+        let members =
+            gone.map(|member| MemberIdentity { member_id: member.id.to_string(), ..Default::default() });
+        let request =
+            LeaveGroupRequest { group_id: GROUP.into(), members: members.collect(), ..Default::default() };
+        assert_eq!(request.members.len(), 1, "{name} is a member");
+        let mut connection = self.plain().coordinator(GROUP, "administrator").await.unwrap();
+        let answer = connection.call(5, request).await.unwrap();
+        assert!(answer.error_code.is_ok() && answer.members[0].error_code.is_ok(), "{answer:?}");
+    }
+
+    /// Waits until the broker is in a state.
+    pub async fn until(&self, what: &str, condition: impl Fn(&Broker) -> bool) {
+        wait::until(what, LONG, async || condition(&self.broker).then_some(())).await.unwrap();
+    }
+
+    /// Checks what every consumer group promises.
+    pub fn check(&self) {
+        Evidence::of(&self.history).check().unwrap();
+    }
+
+    /// Checks it for members that also commit on their own.
+    pub fn check_with_auto_commit(&self) {
+        Evidence::of(&self.history).with_auto_commit().check().unwrap();
+    }
+
+    pub fn calls(&self, member: &str) -> Vec<String> {
+        self.history.callbacks(member)
+    }
+}
+
+/// One member, and what it was handed.
+pub struct Seat {
+    pub consumer: Consumer,
+    pub proxy: Option<Proxy>,
+    pub log: MemberLog,
+    pub got: Vec<(TopicPartition, i64)>,
+}
+
+impl Seat {
+    fn new(stage: &Stage, name: &str, servers: String, proxy: Option<Proxy>, settings: &[Setting]) -> Self {
+        let mut builder = Consumer::builder();
+        let own: Vec<(&str, String)> = vec![
+            ("bootstrap.servers", servers),
+            ("group.id", GROUP.into()),
+            ("client.id", name.into()),
+            ("auto.offset.reset", "earliest".into()),
+            ("enable.auto.commit", "false".into()),
+            ("session.timeout.ms", "3000".into()),
+            ("heartbeat.interval.ms", "50".into()),
+            ("retry.backoff.ms", "10".into()),
+            ("retry.backoff.max.ms", "50".into()),
+            ("fetch.max.wait.ms", "50".into()),
+        ];
+        for (key, value) in own {
+            builder = builder.set(key, value);
+        }
+        for (key, value) in settings {
+            builder = builder.set(key, *value);
+        }
+        let consumer = builder.build().unwrap();
+        Self { consumer, proxy, log: stage.history.member(name), got: Vec::new() }
+    }
+
+    pub fn proxy(&self) -> &Proxy {
+        self.proxy.as_ref().unwrap()
+    }
+
+    pub fn told(&self) -> Told {
+        Told(self.log.clone())
+    }
+
+    /// Subscribes with a listener that only writes down what it is told.
+    pub async fn subscribe(mut self, topics: &[&str]) -> Self {
+        let told = self.told();
+        self.consumer.subscribe(topics, told).await.unwrap();
+        self
+    }
+
+    pub async fn subscribe_with(
+        mut self,
+        topics: &[&str],
+        listener: impl RebalanceListener + 'static,
+    ) -> Self {
+        self.consumer.subscribe(topics, listener).await.unwrap();
+        self
+    }
+
+    pub async fn try_poll(&mut self) -> Result<usize, Error> {
+        let polled = self.consumer.poll(STEP).await;
+        match polled {
+            Ok(records) => Ok(self.take(&records)),
+            Err(error) => {
+                self.log.write(tontine_testkit::history::What::Failed(error.to_string()));
+                Err(error)
+            }
+        }
+    }
+
+    pub fn take(&mut self, records: &Records) -> usize {
+        let mut by_partition: BTreeMap<TopicPartition, Vec<i64>> = BTreeMap::new();
+        for record in records {
+            by_partition.entry(record.topic_partition().clone()).or_default().push(record.offset());
+            self.got.push((record.topic_partition().clone(), record.offset()));
+        }
+        for (partition, offsets) in by_partition {
+            self.log.delivered(partition, offsets);
+        }
+        records.len()
+    }
+
+    pub async fn poll(&mut self) -> usize {
+        self.try_poll().await.unwrap()
+    }
+
+    /// Polls until there is an error, and returns it.
+    pub async fn poll_until_error(&mut self) -> Error {
+        let polled = async {
+            loop {
+                if let Err(error) = self.try_poll().await {
+                    return error;
+                }
+            }
+        };
+        tokio::time::timeout(LONG, polled).await.expect("a poll fails")
+    }
+
+    /// Commits what polls returned, and writes it down.
+    pub async fn commit(&mut self) -> Result<(), Error> {
+        let mut offsets = BTreeMap::new();
+        for partition in self.consumer.assignment() {
+            if let Ok(position) = self.consumer.position_with(&partition, Duration::ZERO).await {
+                offsets.insert(partition, position);
+            }
+        }
+        self.log.commit_sent(offsets.clone());
+        let result = self.consumer.commit_sync().await;
+        let ended = match &result {
+            Ok(()) => CommitResult::Stored,
+            Err(error) => CommitResult::Refused(error.to_string()),
+        };
+        self.log.commit_ended(offsets, ended);
+        result
+    }
+
+    pub async fn close(mut self) {
+        self.consumer.close().await.unwrap();
+        self.log.ended(End::Closed);
+    }
+
+    pub fn owns(&self) -> Vec<i32> {
+        self.consumer.assignment().iter().map(|tp| tp.partition()).collect()
+    }
+
+    /// The latest that happened to the membership, for whoever reads a failure.
+    fn story(&self) -> String {
+        let history = self.consumer.history();
+        let latest = history.since(history.count().saturating_sub(12));
+        latest.map(ToString::to_string).collect::<Vec<_>>().join("; ")
+    }
+
+    /// The offsets of one partition that polls returned.
+    pub fn offsets(&self, partition: &TopicPartition) -> Vec<i64> {
+        self.got.iter().filter(|(name, _)| name == partition).map(|(_, offset)| *offset).collect()
+    }
+}
+
+/// Polls members in turn until the condition holds.
+pub async fn drive(what: &str, seats: &mut [&mut Seat], mut done: impl FnMut(&[&mut Seat]) -> bool) {
+    let driven = async {
+        while !done(seats) {
+            for seat in seats.iter_mut() {
+                seat.poll().await;
+            }
+        }
+    };
+    if tokio::time::timeout(LONG, driven).await.is_err() {
+        let stands = |seat: &&mut Seat| format!("{}: {}\n", seat.log.name(), seat.story());
+        let stories: String = seats.iter().map(stands).collect();
+        panic!("{what}: never came about\n{}\n{stories}", seats[0].log.history().tail());
+    }
+}
+
+/// A condition that holds after so many turns.
+pub fn turns(count: usize) -> impl FnMut(&[&mut Seat]) -> bool {
+    let mut left = count;
+    move |_| {
+        left = left.saturating_sub(1);
+        left == 0
+    }
+}
+
+/// Polls members until each owns this many partitions.
+pub async fn settle(seats: &mut [&mut Seat], counts: &[usize]) {
+    drive(&format!("partitions are shared {counts:?}"), seats, |seats| {
+        seats.iter().zip(counts).all(|(seat, count)| {
+            let own = seat.log.history().owned_by(seat.log.name());
+            own.len() == *count && seat.consumer.assignment() == own
+        })
+    })
+    .await;
+}
+
+pub fn tp(topic: &str, number: i32) -> TopicPartition {
+    TopicPartition::new(topic, number)
+}
+
+pub fn is_join(request: &Request) -> bool {
+    matches!(request, Request::JoinGroup(_))
+}
+
+/// A listener that writes down what it is told.
+#[derive(Clone)]
+pub struct Told(pub MemberLog);
+
+impl Told {
+    pub fn begin(&self, callback: Callback, partitions: &[TopicPartition]) {
+        self.0.called(callback, partitions.to_vec());
+    }
+
+    pub fn end(&self, callback: Callback) {
+        self.0.returned(callback);
+    }
+
+    fn all(&self, callback: Callback, partitions: &[TopicPartition]) -> ListenerResult {
+        self.begin(callback, partitions);
+        self.end(callback);
+        Ok(())
+    }
+}
+
+impl RebalanceListener for Told {
+    async fn on_partitions_assigned(&mut self, cx: &mut Assigned<'_>) -> ListenerResult {
+        self.all(Callback::Assigned, cx.partitions())
+    }
+    async fn on_partitions_revoked(&mut self, cx: &mut Revoked<'_>) -> ListenerResult {
+        self.all(Callback::Revoked, cx.partitions())
+    }
+    async fn on_partitions_lost(&mut self, cx: &mut Lost<'_>) -> ListenerResult {
+        self.all(Callback::Lost, cx.partitions())
+    }
+}
+
+/// Writes down what it is told, and commits in revoked.
+pub struct Committing(pub Told);
+
+impl RebalanceListener for Committing {
+    async fn on_partitions_assigned(&mut self, cx: &mut Assigned<'_>) -> ListenerResult {
+        self.0.on_partitions_assigned(cx).await
+    }
+    async fn on_partitions_revoked(&mut self, cx: &mut Revoked<'_>) -> ListenerResult {
+        self.0.begin(Callback::Revoked, cx.partitions());
+        let mut offsets = BTreeMap::new();
+        for partition in cx.partitions().to_vec() {
+            offsets.insert(partition.clone(), cx.position(&partition).await?);
+        }
+        self.0.0.commit_sent(offsets.clone());
+        let result = cx.commit_sync().await;
+        let ended = match &result {
+            Ok(()) => CommitResult::Stored,
+            Err(error) => CommitResult::Refused(error.to_string()),
+        };
+        self.0.0.commit_ended(offsets, ended);
+        self.0.end(Callback::Revoked);
+        result.map_err(Into::into)
+    }
+    async fn on_partitions_lost(&mut self, cx: &mut Lost<'_>) -> ListenerResult {
+        self.0.on_partitions_lost(cx).await
+    }
+}
