@@ -6,7 +6,7 @@
 use super::Desk;
 use crate::{
     Error, OffsetAndMetadata,
-    state::{Answer, Ask, CallId},
+    state::{Answer, Ask, CallId, CommitKind},
 };
 use std::{
     collections::{BTreeSet, VecDeque},
@@ -67,7 +67,7 @@ impl Desk {
 
     /// Starts a commit that somebody waits for; see [`Desk::take_commit`].
     pub fn commit(&mut self, offsets: Vec<(TopicPartition, OffsetAndMetadata)>, timeout: Duration) -> CallId {
-        self.call(|call| Ask::Commit { call, offsets, retry: true, timeout })
+        self.call(|call| Ask::Commit { call, offsets, kind: CommitKind::Awaited, timeout })
     }
 
     /// How the commit that somebody waits for ended, when it has.
