@@ -26,6 +26,7 @@ mod outbox;
 mod output;
 mod parting;
 mod reason;
+mod watch;
 
 pub use callback::{Callback, Due, Granted, Occasion, Revocation};
 pub use config::MemberConfig;

@@ -8,10 +8,7 @@
 use super::{Classic, State};
 use crate::{
     Instant,
-    member::{
-        Deadline, SendError, Ticket, Why,
-        leader::{flat, incomplete},
-    },
+    member::{Deadline, SendError, Ticket, Why, leader::flat, watch::incomplete},
 };
 use std::{collections::BTreeSet, time::Duration};
 use tontine_wire::{

@@ -9,8 +9,9 @@ use crate::{
     Instant,
     member::{
         MemberError, SendError,
-        leader::{Group, Watch, by_topic},
+        leader::{Group, by_topic},
         reason,
+        watch::Watch,
     },
 };
 use std::time::Duration;

@@ -20,9 +20,9 @@ use super::{
     Transition,
     backoff::{Backoff, Jitter},
     heart::Heart,
-    leader::Watch,
     outbox::Outbox,
     parting::Parting,
+    watch::Watch,
 };
 use crate::{Cause, Instant, TopicPartition, assignor::RebalanceProtocol, ids::Membership, topics::Topics};
 use audit::Audit;
