@@ -116,12 +116,13 @@ impl BrokerState {
         self.load(call.now, shard, call.node);
         let Some(running) = self.groups.shards.get_mut(&shard) else { return };
         let topics = self.topics.summary();
-        let refusal = crate::api::refuse_unserved(&request);
-        let asked =
-            running.coordinator.handle_request(call.now, ticket, &call.client, call.version, request, topics);
-        if asked.is_err() {
-            self.answer_ticket(call.now, ticket, refusal);
+        if !Coordinator::serves(request.key()) {
+            let refusal = crate::api::refuse_unserved(&request);
+            return self.answer_ticket(ticket, refusal);
         }
+        // It serves this API, so it does not refuse to take the request.
+        let _ =
+            running.coordinator.handle_request(call.now, ticket, &call.client, call.version, request, topics);
         self.pump(call.now, shard);
     }
 
@@ -195,7 +196,7 @@ impl BrokerState {
                         shard.coordinator.handle_appended(now, id, result);
                     }
                 }
-                Output::Reply { ticket, response } => self.group_replied(now, ticket, response),
+                Output::Reply { ticket, response } => self.group_replied(ticket, response),
                 Output::Transition(transition) => {
                     self.outputs.push_back(BrokerOutput::Transition(transition));
                 }
@@ -207,9 +208,9 @@ impl BrokerState {
         }
     }
 
-    fn group_replied(&mut self, now: Instant, ticket: Ticket, response: Response) {
+    fn group_replied(&mut self, ticket: Ticket, response: Response) {
         if let Some((ticket, merged)) = self.groups.gathering.part(ticket, response) {
-            self.answer_ticket(now, ticket, merged);
+            self.answer_ticket(ticket, merged);
         }
     }
 

@@ -347,8 +347,7 @@ impl BrokerState {
     }
 
     /// Answers a parked request; nothing happens when its connection is gone.
-    pub(crate) fn answer_ticket(&mut self, now: Instant, ticket: Ticket, response: Response) {
-        let _ = now;
+    pub(crate) fn answer_ticket(&mut self, ticket: Ticket, response: Response) {
         if let Some(pending) = self.pending.remove(&ticket) {
             if let Some(connection) = self.connections.get_mut(&pending.conn) {
                 connection.waiting = None;
@@ -374,7 +373,7 @@ impl BrokerState {
     fn finish_fetch(&mut self, now: Instant, ticket: Ticket) {
         if let Some(fetch) = self.parked.take(ticket) {
             let response = api::fetch::finish(self, now, fetch);
-            self.answer_ticket(now, ticket, response.into());
+            self.answer_ticket(ticket, response.into());
         }
     }
 

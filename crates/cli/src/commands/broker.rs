@@ -15,6 +15,9 @@ pub(crate) async fn run(args: BrokerArgs) -> Result<ExitCode, Error> {
     for (key, value) in &args.settings {
         builder = builder.config(key, value);
     }
+    if !builder.ineffective_keys().is_empty() {
+        eprintln!("these keys of Kafka's have no effect here: {}", builder.ineffective_keys().join(", "));
+    }
     let broker = builder.start().await.map_err(|error| Error::configuration(error.to_string()))?;
     print(&format!("listening on {}\n", broker.bootstrap_servers()));
     interrupted().await;
