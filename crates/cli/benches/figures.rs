@@ -1,0 +1,237 @@
+//! The figures that this project promises, as a table: how soon a broker serves, how soon a member reads, what a
+//! consumer at rest costs, and how long partitions are silent when a member joins.
+//!
+//! `cargo bench -p tontine-cli`. With Java 17 and Maven the rebalance is measured on Apache Kafka as well. Nothing is
+//! asserted: a busy machine shows in the figures.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::disallowed_methods, missing_docs)]
+
+use std::{
+    collections::BTreeMap,
+    io::{BufRead, BufReader, Read, Write},
+    net::TcpStream,
+    process::{Child, Command, Stdio},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
+};
+use tontine::{
+    Admin, Assigned, Consumer, ListenerResult, Producer, ProducerRecord, RebalanceListener, TopicPartition,
+};
+use tontine_broker::Broker;
+use tontine_testkit::apache::{self, ApacheKafka};
+
+const ROUNDS: usize = 10;
+
+fn main() {
+    // `cargo test` runs benches to see that they build.
+    if !std::env::args().any(|arg| arg == "--bench") {
+        return;
+    }
+    println!("{:<62} {:>9} {:>9} {:>9}  goal", "figure", "min", "median", "max");
+    row("broker: process start to ApiVersions answered, ms", broker_ready(), "< 50");
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    row("lone member: build() to the first record, ms", runtime.block_on(first_record()), "< 100");
+    row("consumer at rest: CPU, % of a core", vec![runtime.block_on(idle())], "< 1");
+    runtime.block_on(gaps());
+}
+
+fn row(what: &str, mut figures: Vec<f64>, goal: &str) {
+    figures.sort_by(f64::total_cmp);
+    let (min, max) = (figures[0], figures[figures.len() - 1]);
+    println!("{what:<62} {min:>9.2} {:>9.2} {max:>9.2}  {goal}", figures[figures.len() / 2]);
+}
+
+/// A broker process, and where it listens.
+fn broker_process() -> (Child, String) {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_tontine"))
+        .args(["broker", "--listen", "127.0.0.1:0", "--topic", "orders:8"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let address = line.trim().rsplit(' ').next().unwrap().to_owned();
+    (child, address)
+}
+
+fn broker_ready() -> Vec<f64> {
+    let one = |_| {
+        let began = Instant::now();
+        let (mut child, address) = broker_process();
+        let mut socket = TcpStream::connect(address).unwrap();
+        // ApiVersions v0, correlation id 1, no client id.
+        socket.write_all(&[0, 0, 0, 10, 0, 18, 0, 0, 0, 0, 0, 1, 255, 255]).unwrap();
+        socket.read_exact(&mut [0; 4]).unwrap();
+        let took = began.elapsed().as_secs_f64() * 1e3;
+        child.kill().unwrap();
+        child.wait().unwrap();
+        took
+    };
+    (0..ROUNDS).map(one).collect()
+}
+
+async fn fill(bootstrap: &str, topic: &str, records: usize) {
+    let producer = Producer::builder().set("bootstrap.servers", bootstrap).build().unwrap();
+    for n in 0..records {
+        drop(producer.send(ProducerRecord::to(topic).value(n.to_string())).await.unwrap());
+    }
+    producer.flush().await.unwrap();
+}
+
+async fn first_record() -> Vec<f64> {
+    let broker = Broker::builder().topic("orders", 8).start().await.unwrap();
+    fill(&broker.bootstrap_servers(), "orders", 1_000).await;
+    let mut figures = Vec::new();
+    for round in 0..ROUNDS {
+        let began = Instant::now();
+        let mut consumer = consumer(&broker.bootstrap_servers(), &format!("g{round}"));
+        consumer.subscribe_topics(["orders"]).await.unwrap();
+        while consumer.poll(Duration::from_secs(1)).await.unwrap().is_empty() {}
+        figures.push(began.elapsed().as_secs_f64() * 1e3);
+        consumer.close().await.unwrap();
+    }
+    figures
+}
+
+fn consumer(bootstrap: &str, group: &str) -> Consumer {
+    let builder =
+        Consumer::builder().set("bootstrap.servers", bootstrap).set("auto.offset.reset", "earliest");
+    let builder =
+        builder.set("partition.assignment.strategy", "cooperative-sticky").set("enable.auto.commit", "false");
+    builder.set("group.id", group).build().unwrap()
+}
+
+/// CPU time of a process so far, in hundredths of a second.
+fn cpu(pid: u32) -> u64 {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
+    [11, 12].iter().filter_map(|i| fields.get(*i)?.parse::<u64>().ok()).sum()
+}
+
+async fn idle() -> f64 {
+    let broker = Broker::builder().topic("orders", 8).start().await.unwrap();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_tontine"))
+        .args(["consume", "-t", "orders", "-g", "idle", "-b", &broker.bootstrap_servers()])
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let (before, began) = (cpu(child.id()), Instant::now());
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    let used = (cpu(child.id()) - before) as f64 / 100.0;
+    let percent = used / began.elapsed().as_secs_f64() * 100.0;
+    child.kill().unwrap();
+    child.wait().unwrap();
+    percent
+}
+
+async fn gaps() {
+    let broker = Broker::builder().start().await.unwrap();
+    rebalance("embedded", &broker.bootstrap_servers()).await;
+    if let Some(reason) = apache::unavailable() {
+        return println!("Apache Kafka: not measured, {reason}");
+    }
+    let kafka = ApacheKafka::start(1).await.unwrap();
+    rebalance("Apache Kafka", &kafka.bootstrap_servers()).await;
+}
+
+/// When each partition was delivered from, and by whom.
+type Seen = Arc<Mutex<BTreeMap<TopicPartition, Vec<(Instant, usize)>>>>;
+
+/// Default settings, cooperative-sticky: a second member joins while records come; three times.
+async fn rebalance(name: &str, bootstrap: &str) {
+    let admin = Admin::builder().set("bootstrap.servers", bootstrap).build().unwrap();
+    let (mut moved, mut kept, mut calm) = (Vec::new(), Vec::new(), Vec::new());
+    for round in 0..3 {
+        let topic = format!("gap-{round}");
+        admin.create_topic(tontine::admin::NewTopic::new(&topic, 6)).await.unwrap();
+        let gaps = second_member(bootstrap, &topic).await;
+        moved.push(gaps.0);
+        kept.push(gaps.1);
+        calm.push(gaps.2);
+    }
+    row(&format!("{name}: a member joins, silence of moved partitions, ms"), moved, "< 300");
+    row(&format!("{name}: a member joins, silence of kept partitions, ms"), kept, "calm + 10");
+    row(&format!("{name}: silence in calm times, ms"), calm, "");
+}
+
+/// Longest silences: of moved partitions, of kept ones, and before anything happened.
+async fn second_member(bootstrap: &str, topic: &str) -> (f64, f64, f64) {
+    let seen = Seen::default();
+    let stop = Arc::new(AtomicBool::new(false));
+    let writer = tokio::spawn(write(bootstrap.to_owned(), topic.to_owned(), stop.clone()));
+    let first = member(0, bootstrap, topic, &seen, &stop);
+    tokio::time::sleep(Duration::from_secs(6)).await;
+    let joined = Instant::now();
+    let second = member(1, bootstrap, topic, &seen, &stop);
+    tokio::time::sleep(Duration::from_secs(9)).await;
+    stop.store(true, Ordering::Relaxed);
+    for task in [writer, first, second] {
+        task.await.unwrap();
+    }
+    let calm_from = joined - Duration::from_secs(2);
+    let mut longest = (0f64, 0f64, 0f64);
+    for times in seen.lock().unwrap().values() {
+        let has_moved = times.iter().any(|(_, who)| *who == 1);
+        for pair in times.windows(2) {
+            let gap = (pair[1].0 - pair[0].0).as_secs_f64() * 1e3;
+            let place = match (pair[1].0 > joined, has_moved) {
+                (true, true) => &mut longest.0,
+                (true, false) => &mut longest.1,
+                (false, _) if pair[0].0 > calm_from => &mut longest.2,
+                (false, _) => continue,
+            };
+            *place = place.max(gap);
+        }
+    }
+    longest
+}
+
+struct Nothing;
+impl RebalanceListener for Nothing {
+    async fn on_partitions_assigned(&mut self, _: &mut Assigned<'_>) -> ListenerResult {
+        Ok(())
+    }
+}
+
+fn member(
+    who: usize,
+    bootstrap: &str,
+    topic: &str,
+    seen: &Seen,
+    stop: &Arc<AtomicBool>,
+) -> tokio::task::JoinHandle<()> {
+    let mut consumer = consumer(bootstrap, topic);
+    let (topic, seen, stop) = (topic.to_owned(), seen.clone(), stop.clone());
+    tokio::spawn(async move {
+        consumer.subscribe([topic.as_str()], Nothing).await.unwrap();
+        while !stop.load(Ordering::Relaxed) {
+            let records = consumer.poll(Duration::from_millis(100)).await.unwrap();
+            let now = Instant::now();
+            for partition in records.partitions() {
+                let mut seen = seen.lock().unwrap();
+                seen.entry(partition.partition().clone()).or_default().push((now, who));
+            }
+            consumer.commit_async();
+        }
+        consumer.close().await.unwrap();
+    })
+}
+
+/// A record to each of six partitions every 4 ms.
+async fn write(bootstrap: String, topic: String, stop: Arc<AtomicBool>) {
+    let producer =
+        Producer::builder().set("bootstrap.servers", bootstrap).set("linger.ms", "0").build().unwrap();
+    let mut ticks = tokio::time::interval(Duration::from_millis(4));
+    while !stop.load(Ordering::Relaxed) {
+        ticks.tick().await;
+        for partition in 0..6 {
+            let record = ProducerRecord::to(topic.as_str()).partition(partition).value("x");
+            drop(producer.send(record).await.unwrap());
+        }
+    }
+    producer.flush().await.unwrap();
+}
