@@ -215,7 +215,7 @@ fn member(
                 let mut seen = seen.lock().unwrap();
                 seen.entry(partition.partition().clone()).or_default().push((now, who));
             }
-            consumer.commit_async();
+            drop(consumer.commit_async());
         }
         consumer.close().await.unwrap();
     })
