@@ -21,6 +21,7 @@ mod offsets;
 pub mod producer;
 mod records;
 pub mod requester;
+#[cfg_attr(not(feature = "net"), allow(dead_code))]
 pub mod state;
 
 #[cfg(feature = "net")]

@@ -16,6 +16,8 @@ mod interest;
 mod reader;
 mod rebalance;
 mod seek;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use held::Held;
 pub(crate) use interest::Interest;
@@ -205,8 +207,10 @@ impl Desk {
         let mut left = self.settings.max_poll_records;
         let mut runs = Vec::new();
         let mut failed = None;
-        for _ in 0..self.line.len() {
-            let Some(name) = self.line.pop_front() else { break };
+        while left > 0
+            && failed.is_none()
+            && let Some(name) = self.line.pop_front()
+        {
             let Some(held) = self.held.get_mut(&name) else { continue };
             held.in_line = false;
             if !held.is_open() {
@@ -222,9 +226,6 @@ impl Desk {
                 Err(error) => failed = Some(error),
             }
             Self::stand_in_line(&mut self.line, &name, held, left == 0);
-            if left == 0 || failed.is_some() {
-                break;
-            }
         }
         match failed {
             Some(error) if runs.is_empty() => Err(self.with_alike(error)),

@@ -46,6 +46,8 @@ pub(crate) struct Partition {
     /// Not before this time.
     retry_at: Option<Instant>,
     attempts: u32,
+    /// It failed under this leader epoch, or without a leader: another one is tried as soon as it is known.
+    stale_leader: Option<i32>,
 }
 
 impl Partition {
@@ -62,6 +64,7 @@ impl Partition {
             preferred: None,
             retry_at: None,
             attempts: 0,
+            stale_leader: None,
         }
     }
 
@@ -100,9 +103,23 @@ impl Partition {
         self.retry_at = Some(now + pause);
     }
 
+    /// It failed because of its leader, whose epoch was this.
+    pub(crate) fn awaits_leader(&mut self, epoch: Option<i32>) {
+        self.stale_leader = Some(epoch.unwrap_or(-1));
+    }
+
+    /// It has this leader epoch now: when it waited for another leader, it is tried at once.
+    pub(crate) fn leader_is_known(&mut self, epoch: Option<i32>) {
+        if self.stale_leader.is_some_and(|stale| epoch.unwrap_or(i32::MAX) > stale) {
+            self.stale_leader = None;
+            self.retry_at = None;
+        }
+    }
+
     /// It works.
     pub(crate) fn worked(&mut self) {
         self.attempts = 0;
         self.retry_at = None;
+        self.stale_leader = None;
     }
 }

@@ -145,7 +145,7 @@ impl ConsumerState {
             match found.get(&name) {
                 Some(Ok(at)) => self.committed_known(&name, incarnation, at.as_ref()),
                 Some(Err(code)) => self.start_failed(&name, incarnation, *code),
-                None => self.start_failed(&name, incarnation, ErrorCode::UNKNOWN_SERVER_ERROR),
+                None => self.committed_known(&name, incarnation, None),
             }
         }
         self.fetches.stale = true;

@@ -20,7 +20,7 @@ use tontine_wire::{
     ErrorCode,
     api::{
         Response,
-        fetch::{FetchResponse, NodeEndpoint, PartitionData},
+        fetch::{FetchRequest, FetchResponse, NodeEndpoint, PartitionData},
     },
 };
 
@@ -33,32 +33,67 @@ impl ConsumerState {
         for (node, wanted) in plan.by_node {
             self.send_fetch(node, &wanted);
         }
+        for (node, wanted) in plan.aside {
+            self.send_aside(node, &wanted);
+        }
         if !plan.leaderless.is_empty() {
             for name in plan.leaderless {
-                self.partition_failed(&name);
+                self.leader_failed(&name);
             }
             self.cluster.refresh_metadata(self.now);
         }
     }
 
+    /// It has no leader, or one that does not lead any more: it is tried after a pause, or when another one is known.
+    pub(super) fn leader_failed(&mut self, name: &TopicPartition) {
+        let known = self.cluster.metadata().partition(name).filter(|p| p.leader.is_some());
+        let epoch = known.and_then(|p| p.leader_epoch);
+        if let Some(partition) = self.fetches.partitions.get_mut(name) {
+            partition.awaits_leader(epoch);
+        }
+        self.partition_failed(name);
+    }
+
+    fn send_aside(&mut self, node: i32, wanted: &Wanted) {
+        let request = self.fetches.request_aside(wanted);
+        let under_way = self.start_fetch(node, Lane::Other, wanted, request);
+        self.flights.insert(under_way.ticket, Flight::Aside(node));
+        self.fetches.nodes.entry(node).or_default().aside = Some(under_way);
+    }
+
     fn send_fetch(&mut self, node: i32, wanted: &Wanted) {
         let request = self.fetches.request(node, wanted);
+        let under_way = self.start_fetch(node, Lane::Fetch, wanted, request);
+        self.flights.insert(under_way.ticket, Flight::Fetch(node));
+        self.fetches.nodes.entry(node).or_default().under_way = Some(under_way);
+    }
+
+    fn start_fetch(&mut self, node: i32, lane: Lane, wanted: &Wanted, request: FetchRequest) -> UnderWay {
         let timeout =
             self.settings.request_timeout.max(self.settings.fetch.max_wait + Duration::from_secs(1));
         // Topic ids are used only when all of them are known.
         let has_ids = wanted.values().all(|(asked, _)| !asked.topic_id.is_zero());
         let most = if has_ids { i16::MAX } else { 12 };
-        let ticket = self.cluster.send_at_most(
-            self.now,
-            Target::Node(node),
-            Lane::Fetch,
-            request.into(),
-            timeout,
-            most,
-        );
-        self.flights.insert(ticket, Flight::Fetch(node));
+        let ticket =
+            self.cluster.send_at_most(self.now, Target::Node(node), lane, request.into(), timeout, most);
         let asked = wanted.iter().map(|(name, (asked, inc))| (name.clone(), (*inc, asked.offset))).collect();
-        self.fetches.nodes.entry(node).or_default().under_way = Some(UnderWay { ticket, asked });
+        UnderWay { ticket, since: self.now, asked }
+    }
+
+    /// What was asked for while a long poll is under way.
+    pub(super) fn aside_responded(&mut self, id: i32, result: Result<Response, SendError>) {
+        self.fetches.stale = true;
+        let Some(node) = self.fetches.nodes.get_mut(&id) else { return };
+        let Some(under_way) = node.aside.take() else { return };
+        let answer = result.ok().and_then(|response| FetchResponse::try_from(response).ok());
+        let has_records = |p: &PartitionData| p.records.as_ref().is_some_and(|r| !r.is_empty());
+        let brought =
+            answer.as_ref().is_some_and(|a| a.responses.iter().flat_map(|t| &t.partitions).any(has_records));
+        node.aside_answered(self.now, brought);
+        // Without an answer there is nothing to do: the long poll will tell whether the broker is gone.
+        if let Some(answer) = answer.filter(|answer| answer.error_code.is_ok()) {
+            self.take_answer(id, &under_way, answer);
+        }
     }
 
     pub(super) fn partition_failed(&mut self, name: &TopicPartition) {
@@ -75,6 +110,7 @@ impl ConsumerState {
         let Some(under_way) = node.under_way.take_if(|u| u.ticket == ticket) else { return };
         match result.map(FetchResponse::try_from) {
             Ok(Ok(response)) => {
+                node.long_poll_answered();
                 node.session.answered(response.error_code, response.session_id);
                 if response.throttle_time_ms > 0 {
                     let pause = Duration::from_millis(response.throttle_time_ms.unsigned_abs().into());
@@ -224,9 +260,11 @@ impl ConsumerState {
     fn try_later(&mut self, name: &TopicPartition, incarnation: Incarnation, refresh: bool) {
         let Some(partition) = self.partition_as(name, incarnation) else { return };
         partition.preferred = None;
-        self.partition_failed(name);
         if refresh {
+            self.leader_failed(name);
             self.cluster.refresh_metadata(self.now);
+        } else {
+            self.partition_failed(name);
         }
     }
 

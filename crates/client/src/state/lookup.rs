@@ -138,7 +138,7 @@ impl ConsumerState {
                 }
                 None => {
                     leaderless = true;
-                    self.partition_failed(&name);
+                    self.leader_failed(&name);
                 }
             }
         }
@@ -265,7 +265,7 @@ impl ConsumerState {
             Err(code) => {
                 let Some(partition) = self.partition_as(name, incarnation) else { return };
                 partition.phase = Phase::Spot(spot);
-                self.partition_failed(name);
+                self.leader_failed(name);
                 if code == ErrorCode::TOPIC_AUTHORIZATION_FAILED {
                     let error = Error::broker(code, format!("looking up where {name} starts"), None);
                     self.tell(Tell::Failed { error, fatal: false });
@@ -299,6 +299,16 @@ impl ConsumerState {
                 call.open.insert(name.clone(), spot);
                 call.not_before = now + base.saturating_mul(1 << call.attempts.min(10)).min(max);
                 call.attempts += 1;
+            }
+        }
+    }
+
+    /// Metadata came in: what waited for a leader goes on at once.
+    pub(super) fn hurry_lookups(&mut self) {
+        let metadata = self.cluster.metadata();
+        for call in self.lookups.calls.values_mut() {
+            if call.open.keys().all(|name| metadata.leader(name).is_some()) {
+                call.not_before = self.now;
             }
         }
     }

@@ -45,6 +45,8 @@ enum Flight {
     Member(tontine_group::member::Ticket),
     /// A fetch from this broker.
     Fetch(i32),
+    /// A fetch aside from this broker.
+    Aside(i32),
     /// The commit at the head of the queue.
     Commit,
     /// Committed offsets.
@@ -174,6 +176,7 @@ impl ConsumerState {
             None => {}
             Some(Flight::Member(ticket)) => self.member_responded(ticket, result),
             Some(Flight::Fetch(node)) => self.fetch_responded(node, ticket, result),
+            Some(Flight::Aside(node)) => self.aside_responded(node, result),
             Some(Flight::Commit) => self.commit_responded(result),
             Some(Flight::Committed(flight)) => self.committed_responded(flight, result),
             Some(Flight::Lookup(flight)) => self.lookup_responded(flight, result),

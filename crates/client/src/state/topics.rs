@@ -34,6 +34,8 @@ impl ConsumerState {
 
     pub(super) fn metadata_changed(&mut self) {
         self.restart_recreated();
+        self.hurry_partitions();
+        self.hurry_lookups();
         self.resolve_pattern();
         self.answer_partitions();
         let topics = self.cluster.metadata().to_topics();
@@ -41,6 +43,16 @@ impl ConsumerState {
             group.member.handle_topics(self.now, &topics);
         }
         self.fetches.stale = true;
+    }
+
+    /// What waited for another leader goes on when there is one.
+    fn hurry_partitions(&mut self) {
+        let metadata = self.cluster.metadata();
+        for (name, partition) in &mut self.fetches.partitions {
+            if let Some(known) = metadata.partition(name).filter(|known| known.leader.is_some()) {
+                partition.leader_is_known(known.leader_epoch);
+            }
+        }
     }
 
     /// Subscribes to what the pattern stands for, when that changed.
