@@ -5,7 +5,7 @@ use crate::{
     config::ConsumerBuilder,
     fetch::position::Position,
     lease::{Chunk, LogEnd},
-    state::{Step, StepId},
+    state::{CommitKind, Step, StepId},
 };
 use std::collections::BTreeSet;
 use tontine_group::member::{Due, Occasion};
@@ -153,8 +153,8 @@ impl Rig {
     fn commit(&mut self) -> Option<(CallId, Vec<i64>, bool)> {
         self.told.extend(self.desk.commands().map(|Command(ask)| ask));
         std::mem::take(&mut self.told).into_iter().find_map(|ask| match ask {
-            Ask::Commit { call, offsets, retry, .. } => {
-                Some((call, offsets.iter().map(|(_, at)| at.offset).collect(), retry))
+            Ask::Commit { call, offsets, kind, .. } => {
+                Some((call, offsets.iter().map(|(_, at)| at.offset).collect(), kind == CommitKind::Awaited))
             }
             _ => None,
         })

@@ -486,7 +486,7 @@ fn a_commit_is_retried_while_that_can_help_and_never_overtaken() {
     rig.desk.call_later(|call| Ask::Commit {
         call,
         offsets: at(2),
-        retry: false,
+        kind: CommitKind::Once,
         timeout: Duration::from_secs(60),
     });
     let last = rig.desk.commit(at(3), Duration::from_secs(60));

@@ -175,7 +175,7 @@ async fn an_offset_out_of_range_is_reset_by_the_policy() {
 async fn by_duration_without_a_young_record_starts_at_the_end() {
     let broker = broker(&[("t", 1)]).await;
     plain(&broker).fill("t", 1, 3).await.unwrap();
-    let mut a = consumer(&broker, "g", &[("auto.offset.reset", "by_duration:PT1S")]);
+    let mut a = consumer(&broker, "g", &[("auto.offset.reset", "by_duration:PT0S")]);
     a.assign([("t", 0)]).unwrap();
     assert_eq!(a.position_with(&partition("t", 0), LONG).await.unwrap(), 3);
 }
