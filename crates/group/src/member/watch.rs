@@ -68,6 +68,14 @@ impl Watch {
         shapes
     }
 
+    /// What the plan of somebody else, who made it before this leader came back, has too little or too much of.
+    pub(crate) fn audit(&self, assigned: &BTreeSet<TopicPartition>, snapshot: &Topics) -> Option<Cause> {
+        let gone =
+            assigned.iter().find(|tp| self.topics.contains(&tp.topic) && snapshot.get(&tp.topic).is_none());
+        let gone = gone.map(|tp| Cause::TopicDeleted { topic: tp.topic.clone() });
+        gone.or_else(|| incomplete(&self.topics, assigned, snapshot))
+    }
+
     /// What changed since the plan was made, if it asks for a new one.
     pub(crate) fn change(&self, snapshot: &Topics) -> Option<Cause> {
         let (planned, now) = (self.planned.as_ref()?, self.shapes(snapshot));
@@ -129,6 +137,15 @@ mod tests {
         watch.adopt(&Topics::new().with("a", 1));
         watch.adopt(&Topics::new().with("a", 2));
         assert!(watch.change(&Topics::new().with("a", 2)).is_some());
+    }
+
+    #[test]
+    fn an_audit_of_the_leader_finds_topics_that_are_gone() {
+        let mut watch = Watch::new(BTreeSet::from(["a".into(), "b".into()]), false);
+        watch.adopt(&Topics::new().with("a", 1));
+        let owned = BTreeSet::from([TopicPartition::new("a", 0), TopicPartition::new("b", 0)]);
+        let cause = watch.audit(&owned, &Topics::new().with("a", 1));
+        assert_eq!(cause, Some(Cause::TopicDeleted { topic: "b".into() }));
     }
 
     #[test]

@@ -104,8 +104,11 @@ impl Classic {
             let Ok(share) = Assignment::from_assignment(member.member_assignment) else { return };
             assigned.extend(flat(share.assigned_partitions));
         }
-        let topics = self.watch.as_ref().map_or(&self.subscription, |watch| watch.topics());
-        if let Some(cause) = incomplete(topics, &assigned, &self.topics) {
+        let cause = match &self.watch {
+            Some(watch) => watch.audit(&assigned, &self.topics),
+            None => incomplete(&self.subscription, &assigned, &self.topics),
+        };
+        if let Some(cause) = cause {
             self.want_rejoin(cause);
         }
     }
