@@ -100,10 +100,13 @@ impl PlainClient {
             ..Default::default()
         };
         let request = CreateTopicsRequest { topics: vec![topic], timeout_ms: 20_000, ..Default::default() };
-        let answer = self.any().await?.call(7, request).await?;
-        for topic in answer.topics {
-            accept(topic.error_code, &format!("create topic {name}"))?;
-        }
+        // A broker that has just come up or is busy may refuse for a moment.
+        wait::until(&format!("topic {name} is created"), DEADLINE, async || {
+            let answer = self.any().await.ok()?.call(7, request.clone()).await.ok()?;
+            let code = answer.topics.first()?.error_code;
+            (code.is_ok() || code == ErrorCode::TOPIC_ALREADY_EXISTS).then_some(())
+        })
+        .await?;
         self.until_partitions(name, partitions).await
     }
 

@@ -1,10 +1,12 @@
 //! A group at work: records keep coming while members come, go, crash and stall. Whatever happens, the promises hold.
 
 mod at_work;
+mod closing;
 mod failover;
 mod fenced;
 mod mid_rebalance;
 mod topics;
+mod upgrade;
 
 use crate::mode::Mode;
 use std::sync::Arc;
@@ -26,7 +28,9 @@ pub fn register(suite: &mut Suite) {
         fenced::register(suite, mode);
         topics::register(suite, mode);
         failover::register(suite, mode);
+        closing::register(suite, mode);
     }
+    upgrade::register(suite);
 }
 
 pub const SOON: Duration = Duration::from_secs(30);
