@@ -14,7 +14,7 @@ use tontine_wire::api::produce::{
     BatchIndexAndErrorMessage, LeaderIdAndEpoch, NodeEndpoint, PartitionProduceData,
     PartitionProduceResponse, ProduceRequest, ProduceResponse, TopicProduceData, TopicProduceResponse,
 };
-use tontine_wire::records::{BatchError, Compression, RecordBatch, TimestampType};
+use tontine_wire::records::{BatchError, Compression, RecordBatch};
 use tontine_wire::{ErrorCode, Uuid};
 
 /// From this version on, topics go by their ids.
@@ -221,12 +221,6 @@ fn validate(batch: &RecordBatch, settings: &TopicSettings, version: i16, now_ms:
     }
     if i64::from(batch.record_count()) != batch.next_offset() - batch.base_offset() {
         return Err(Refused::new(ErrorCode::INVALID_RECORD, "the batch has gaps between its offsets"));
-    }
-    if batch.timestamp_type() == TimestampType::LogAppendTime {
-        return Err(Refused::new(
-            ErrorCode::INVALID_TIMESTAMP,
-            "Invalid timestamp type LogAppendTime: the producer must not set it",
-        ));
     }
     if batch.compression() == Compression::Zstd && version < WITH_ZSTD {
         return Err(ErrorCode::UNSUPPORTED_COMPRESSION_TYPE.into());

@@ -3,6 +3,7 @@
 #![allow(unreachable_pub, reason = "a test binary has no outside")]
 
 mod admin;
+mod broker;
 mod group;
 mod java_alone;
 mod listener;
@@ -18,6 +19,7 @@ use tontine_testkit::suite::Suite;
 fn main() -> ExitCode {
     let mut suite = Suite::new();
     admin::register(&mut suite);
+    broker::register(&mut suite);
     producer::register(&mut suite);
     protocol::register(&mut suite);
     proxied::register(&mut suite);
