@@ -8,6 +8,7 @@ use super::{
     output::{AppendId, Ticket},
     record::Record,
 };
+use crate::cause::Cause;
 use std::{collections::BTreeMap, sync::Arc};
 use tontine_wire::{ErrorCode, api::Response};
 
@@ -23,6 +24,8 @@ pub(super) enum After {
     Synced { group: Arc<str>, generation: i32 },
     /// A static member has a new id.
     Replaced(Arc<str>, Box<Replaced>),
+    /// A consumer group is another than before.
+    Moved { group: Arc<str>, cause: Cause },
     /// These groups are gone.
     Deleted(Vec<Arc<str>>),
 }

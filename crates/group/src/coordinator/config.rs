@@ -21,6 +21,16 @@ pub struct CoordinatorConfig {
     pub offsets_retention_check_interval: Duration,
     /// How long a parked join of a member that is not known by its id yet may wait. Fixed in Kafka.
     pub group_new_member_join_timeout: Duration,
+    /// `group.consumer.session.timeout.ms`: how long a member of a consumer group may be silent.
+    pub consumer_session_timeout: Duration,
+    /// `group.consumer.heartbeat.interval.ms`: how often members of consumer groups at rest are asked to speak.
+    pub consumer_heartbeat_interval: Duration,
+    /// How often they are asked to while partitions are on their way. Kafka does not make a difference.
+    pub consumer_reconcile_interval: Duration,
+    /// `group.consumer.assignment.interval.ms`: how far apart targets are computed at least. Kafka: 1000.
+    pub consumer_assignment_interval: Duration,
+    /// `group.consumer.max.size`: how many members a consumer group may have.
+    pub consumer_group_max_size: usize,
     /// Wall clock at [`crate::Instant::ZERO`], in milliseconds since 1970, for the timestamps of records.
     pub unix_ms_at_origin: i64,
 }
@@ -36,6 +46,11 @@ impl Default for CoordinatorConfig {
             offsets_retention: Duration::from_secs(10080 * 60),
             offsets_retention_check_interval: Duration::from_secs(600),
             group_new_member_join_timeout: Duration::from_secs(300),
+            consumer_session_timeout: Duration::from_secs(45),
+            consumer_heartbeat_interval: Duration::from_secs(5),
+            consumer_reconcile_interval: Duration::from_millis(100),
+            consumer_assignment_interval: Duration::from_millis(20),
+            consumer_group_max_size: i32::MAX as usize,
             unix_ms_at_origin: 0,
         }
     }

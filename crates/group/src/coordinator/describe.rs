@@ -2,6 +2,7 @@
 
 use super::{
     classic::ClassicGroup,
+    consumer::{self, CONSUMER},
     durable::{Group, StoredClassic},
     output::GroupState,
 };
@@ -42,12 +43,15 @@ pub(super) fn describe(group: &ClassicGroup) -> DescribedGroup {
     }
 }
 
-/// Describes a group that is not here.
-pub(super) fn describe_missing(group: &str, version: i16) -> DescribedGroup {
+/// Describes a group that is not here, or is not of this protocol.
+pub(super) fn describe_missing(group: &str, version: i16, is_consumer: bool) -> DescribedGroup {
     let known = version < NOT_FOUND_SINCE;
     DescribedGroup {
         error_code: if known { ErrorCode::NONE } else { ErrorCode::GROUP_ID_NOT_FOUND },
-        error_message: (!known).then(|| format!("Group {group} not found.")),
+        error_message: (!known).then(|| match is_consumer {
+            true => format!("Group {group} is not a classic group."),
+            false => format!("Group {group} not found."),
+        }),
         group_id: group.to_owned(),
         group_state: GroupState::Dead.name().to_owned(),
         ..Default::default()
@@ -61,9 +65,16 @@ pub(super) fn list_live(group: &ClassicGroup) -> ListedGroup {
 
 /// The line of a group that nobody has asked for since the start.
 pub(super) fn list_stored(id: &str, group: &Group) -> ListedGroup {
-    let Group::Classic(StoredClassic { members, protocol_type, .. }) = group;
-    let state = if members.is_empty() { GroupState::Empty } else { GroupState::Stable };
-    listed(id, state, protocol_type.as_deref())
+    match group {
+        Group::Classic(StoredClassic { members, protocol_type, .. }) => {
+            let state = if members.is_empty() { GroupState::Empty } else { GroupState::Stable };
+            listed(id, state, protocol_type.as_deref())
+        }
+        Group::Consumer(stored) => ListedGroup {
+            group_type: CONSUMER.to_owned(),
+            ..listed(id, consumer::state(stored), Some(CONSUMER))
+        },
+    }
 }
 
 fn listed(id: &str, state: GroupState, protocol_type: Option<&str>) -> ListedGroup {

@@ -4,7 +4,10 @@
 //! It decides nothing. A classic group between two assignments lives in `classic`, as it does in Kafka: the log holds
 //! it as of the last assignment, or as of the moment it became empty.
 
-use super::record::Record;
+use super::{
+    consumer::{ConsumerRecord, StoredConsumer},
+    record::Record,
+};
 use crate::{TopicPartition, time::Duration};
 use bytes::Bytes;
 use std::{collections::BTreeMap, sync::Arc};
@@ -25,6 +28,8 @@ pub struct Durable {
 pub enum Group {
     /// Of the classic protocol, or of no protocol at all: offsets only.
     Classic(StoredClassic),
+    /// Of the consumer protocol.
+    Consumer(StoredConsumer),
 }
 
 /// A classic group as of its last record.
@@ -85,10 +90,31 @@ impl Durable {
     pub fn apply(&mut self, record: &Record) {
         match record {
             Record::OffsetCommit(key, value) => self.apply_offset(key, value.as_ref()),
-            Record::GroupMetadata(key, None) => drop(self.groups.remove(key.group.as_str())),
+            Record::GroupMetadata(key, None) => {
+                if matches!(self.groups.get(key.group.as_str()), Some(Group::Classic(_))) {
+                    self.groups.remove(key.group.as_str());
+                }
+            }
+            Record::Consumer(record) => self.apply_consumer(record),
             Record::GroupMetadata(key, Some(value)) => {
                 self.groups.insert(key.group.as_str().into(), Group::Classic(StoredClassic::from(value)));
             }
+        }
+    }
+
+    /// What ends something of a consumer group that is not there says nothing; anything else makes the group.
+    fn apply_consumer(&mut self, record: &ConsumerRecord) {
+        let id = record.group();
+        if let Some(Group::Consumer(group)) = self.groups.get_mut(id) {
+            if matches!(record, ConsumerRecord::Group(_, None)) {
+                self.groups.remove(id);
+            } else {
+                group.apply(record);
+            }
+        } else if !record.is_tombstone() {
+            let mut group = StoredConsumer::default();
+            group.apply(record);
+            self.groups.insert(id.into(), Group::Consumer(group));
         }
     }
 

@@ -21,6 +21,11 @@ impl MemberIds {
         format!("{prefix}-{a:08x}-{b:04x}-{c:04x}-{d:04x}-{e:012x}")
     }
 
+    /// 128 random bits, for ids that are nothing else.
+    pub(super) fn bits(&mut self) -> u128 {
+        u128::from(self.random()) << 64 | u128::from(self.random())
+    }
+
     /// SplitMix64: passes statistical tests, and is six lines.
     fn random(&mut self) -> u64 {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);

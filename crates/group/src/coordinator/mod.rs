@@ -1,6 +1,6 @@
 //! The broker's side of groups: one [`Coordinator`] for each partition of `__consumer_offsets`.
 //!
-//! It decides what happens to classic groups and their offsets. It does not find coordinators, know sockets, write logs
+//! It decides what happens to groups of both protocols and their offsets. It does not find coordinators, know sockets, write logs
 //! or read clocks: the driver hands requests, the outcome of appends and the time in, and drains [`Output`]s.
 //! Mirrors `GroupCoordinatorShard`.
 //!
@@ -11,6 +11,7 @@
 mod append;
 mod classic;
 pub mod config;
+pub mod consumer;
 mod describe;
 pub mod durable;
 mod effects;
@@ -20,6 +21,7 @@ pub mod output;
 pub mod record;
 mod refuse;
 mod requests;
+mod session;
 mod timers;
 mod turn;
 pub mod view;

@@ -2,6 +2,7 @@
 //!
 //! Mirrors `GroupCoordinatorRecordHelpers` and `GroupCoordinatorRecordSerde`. It does not decide when one is written.
 
+use super::consumer::ConsumerRecord;
 use bytes::{BufMut, Bytes, BytesMut};
 use tontine_wire::{
     DecodeError,
@@ -34,6 +35,8 @@ pub enum Record {
     OffsetCommit(OffsetCommitKey, Option<OffsetCommitValue>),
     /// A classic group as it stands, or that it is gone.
     GroupMetadata(GroupMetadataKey, Option<GroupMetadataValue>),
+    /// Something about a consumer group.
+    Consumer(ConsumerRecord),
 }
 
 /// A record that is not what it claims to be.
@@ -64,6 +67,10 @@ impl Record {
                     .as_ref()
                     .map(|value| versioned(GROUP_METADATA_VALUE, value, GROUP_METADATA_VALUE)),
             },
+            Self::Consumer(record) => {
+                let (key, value) = record.encode();
+                GroupRecord { key, value }
+            }
         }
     }
 
@@ -81,7 +88,7 @@ impl Record {
                 let key = Message::decode(reader.rest(), 0).map_err(wrong)?;
                 Ok(Some(Self::GroupMetadata(key, value.map(read_value).transpose().map_err(wrong)?)))
             }
-            _ => Ok(None),
+            _ => Ok(ConsumerRecord::decode(kind, reader, value).map_err(wrong)?.map(Self::Consumer)),
         }
     }
 
@@ -90,18 +97,19 @@ impl Record {
         match self {
             Self::OffsetCommit(key, _) => &key.group,
             Self::GroupMetadata(key, _) => &key.group,
+            Self::Consumer(record) => record.group(),
         }
     }
 }
 
-fn versioned<M: Message>(number: i16, message: &M, version: i16) -> Bytes {
+pub(super) fn versioned<M: Message>(number: i16, message: &M, version: i16) -> Bytes {
     let mut out = BytesMut::new();
     out.put_i16(number);
     message.encode(version, &mut out);
     out.freeze()
 }
 
-fn read_value<M: Message>(bytes: Bytes) -> Result<M, DecodeError> {
+pub(super) fn read_value<M: Message>(bytes: Bytes) -> Result<M, DecodeError> {
     let mut reader = Reader::new(bytes);
     let version = i16::get(&mut reader, 0, false)?;
     if !M::VERSIONS.contains(&version) {

@@ -5,6 +5,8 @@ use tontine_wire::{
     ErrorCode,
     api::{
         Request, Response,
+        consumer_group_describe::{self, ConsumerGroupDescribeResponse},
+        consumer_group_heartbeat::ConsumerGroupHeartbeatResponse,
         delete_groups::{DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse},
         describe_groups::{DescribeGroupsRequest, DescribeGroupsResponse, DescribedGroup},
         heartbeat::HeartbeatResponse,
@@ -36,6 +38,18 @@ pub fn refuse(request: &Request, version: i16, code: ErrorCode) -> Option<Respon
         Request::DescribeGroups(describe) => refuse_describe(describe, code).into(),
         Request::ListGroups(_) => ListGroupsResponse { error_code: code, ..Default::default() }.into(),
         Request::DeleteGroups(delete) => refuse_delete(delete, code).into(),
+        Request::ConsumerGroupHeartbeat(_) => {
+            ConsumerGroupHeartbeatResponse { error_code: code, ..Default::default() }.into()
+        }
+        Request::ConsumerGroupDescribe(describe) => {
+            let group = |id: &String| consumer_group_describe::DescribedGroup {
+                error_code: code,
+                group_id: id.clone(),
+                ..Default::default()
+            };
+            let groups = describe.group_ids.iter().map(group).collect();
+            ConsumerGroupDescribeResponse { groups, ..Default::default() }.into()
+        }
         _ => return None,
     })
 }
@@ -116,6 +130,9 @@ pub(super) fn spoil(response: Response, code: ErrorCode) -> Response {
             commit.into()
         }
         Response::OffsetDelete(_) => OffsetDeleteResponse { error_code: code, ..Default::default() }.into(),
+        Response::ConsumerGroupHeartbeat(_) => {
+            ConsumerGroupHeartbeatResponse { error_code: code, ..Default::default() }.into()
+        }
         Response::DeleteGroups(mut delete) => {
             for result in &mut delete.results {
                 result.error_code = over(result.error_code);

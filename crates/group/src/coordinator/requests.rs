@@ -4,7 +4,7 @@ use super::{
     ClientInfo, Coordinator, Ticket,
     append::After,
     classic::{Join, Sync, join_refused, sync_refused},
-    describe,
+    consumer, describe,
     effects::Decided,
     offsets::{commit::Commit, delete, expire, fetch},
     output::GroupState,
@@ -24,6 +24,7 @@ use tontine_wire::{
         list_groups::{ListGroupsRequest, ListGroupsResponse},
         offset_commit::OffsetCommitRequest,
         offset_delete::{OffsetDeleteRequest, OffsetDeleteResponse},
+        offset_fetch::{OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchResponseGroup},
         sync_group::SyncGroupRequest,
     },
 };
@@ -46,6 +47,8 @@ pub(super) fn serves(key: ApiKey) -> bool {
             | ApiKey::DescribeGroups
             | ApiKey::ListGroups
             | ApiKey::DeleteGroups
+            | ApiKey::ConsumerGroupHeartbeat
+            | ApiKey::ConsumerGroupDescribe
     )
 }
 
@@ -65,10 +68,11 @@ impl Coordinator {
             Request::Heartbeat(heartbeat) => self.heartbeat(now, ticket, &heartbeat),
             Request::LeaveGroup(leave) => self.leave(now, ticket, version, leave),
             Request::OffsetCommit(commit) => self.commit(now, ticket, version, commit, topics),
-            Request::OffsetFetch(request) => {
-                let response = fetch::fetch(&self.durable, topics, request, version);
-                self.answer(ticket, response);
+            Request::OffsetFetch(request) => self.fetch(ticket, version, request, topics),
+            Request::ConsumerGroupHeartbeat(heartbeat) => {
+                self.beat(now, ticket, client, version, heartbeat, topics);
             }
+            Request::ConsumerGroupDescribe(request) => self.describe_consumers(ticket, request, topics),
             Request::OffsetDelete(request) => self.delete_offsets(now, ticket, &request, topics),
             Request::DescribeGroups(request) => self.describe(now, ticket, version, request),
             Request::ListGroups(request) => self.list(ticket, &request),
@@ -78,7 +82,7 @@ impl Coordinator {
         }
     }
 
-    fn answer(&mut self, ticket: Ticket, response: impl Into<Response>) {
+    pub(super) fn answer(&mut self, ticket: Ticket, response: impl Into<Response>) {
         self.carry_out(None, Decided { replies: vec![(ticket, response.into())], ..Decided::default() });
     }
 
@@ -102,6 +106,11 @@ impl Coordinator {
             return self.answer(ticket, refused(ErrorCode::INVALID_SESSION_TIMEOUT));
         }
         let unknown = refused(ErrorCode::UNKNOWN_MEMBER_ID);
+        let ends = match self.consumer_group(&request.group_id) {
+            Some(group) if group.members.is_empty() => Self::consumer_tombstones(&request.group_id),
+            Some(_) => return self.answer(ticket, refused(ErrorCode::INCONSISTENT_GROUP_PROTOCOL)),
+            None => Vec::new(),
+        };
         let (group_id, nameless) = (request.group_id.clone(), request.member_id.is_empty());
         let mut join = Some(Join::new(ticket, version, client, request));
         let known = self.with_group(now, &group_id, |group, fx| {
@@ -111,7 +120,7 @@ impl Coordinator {
         });
         match join {
             Some(join) if !known && nameless => {
-                self.with_new_group(now, &group_id, |group, fx| group.join(fx, join))
+                self.with_new_group(now, &group_id, ends, |group, fx| group.join(fx, join));
             }
             Some(_) => self.answer(ticket, unknown),
             None => {}
@@ -153,6 +162,11 @@ impl Coordinator {
         } else {
             request.members
         };
+        if self.consumer_group(&request.group_id).is_some() {
+            let (answers, cause, gone) = self.send_away(&request.group_id, members);
+            let reply = (ticket, leave_answer(Ok(answers), version).into());
+            return self.finish_send_away(now, &request.group_id, &gone, reply, cause);
+        }
         let known = self.with_group(now, &request.group_id, |group, fx| {
             let result = group.leave(fx, &members);
             fx.reply(ticket, leave_answer(result, version));
@@ -182,6 +196,13 @@ impl Coordinator {
             return self.answer(ticket, response);
         }
         let request = commit.request();
+        if let Some(group) = self.consumer_group(&request.group_id) {
+            let allowed = consumer::validate_commit(group, request, version, topics);
+            let (response, records) = commit.decide(allowed, &self.config, wall_ms);
+            let replies = vec![(ticket, response.into())];
+            self.carry_out(None, Decided { records, replies, after: After::Nothing });
+            return;
+        }
         let known = self.with_group(now, &request.group_id, |group, fx| {
             let allowed = group.validate_commit(fx, request);
             let (response, records) = commit.decide(allowed, fx.config, wall_ms);
@@ -196,6 +217,25 @@ impl Coordinator {
         }
     }
 
+    fn fetch(&mut self, ticket: Ticket, version: i16, mut request: OffsetFetchRequest, topics: &Topics) {
+        let allowed = |group: &OffsetFetchRequestGroup| match self.consumer_group(&group.group_id) {
+            Some(known) => consumer::validate_fetch(known, group.member_id.as_deref(), group.member_epoch),
+            None => Ok(()),
+        };
+        let refused = |group: &OffsetFetchRequestGroup| OffsetFetchResponseGroup {
+            group_id: group.group_id.clone(),
+            error_code: allowed(group).err().unwrap_or(ErrorCode::NONE),
+            ..Default::default()
+        };
+        let (good, bad): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut request.groups).into_iter().partition(|group| allowed(group).is_ok());
+        let bad: Vec<_> = bad.iter().map(refused).collect();
+        request.groups = good;
+        let mut response = fetch::fetch(&self.durable, topics, request, version);
+        response.groups.extend(bad);
+        self.answer(ticket, response);
+    }
+
     fn delete_offsets(
         &mut self,
         now: Instant,
@@ -208,6 +248,13 @@ impl Coordinator {
             return self.answer(ticket, response);
         }
         let refused = |error_code| OffsetDeleteResponse { error_code, ..Default::default() };
+        if let Some(group) = self.consumer_group(&request.group_id) {
+            let subscribed = |topic: &str| group.is_subscribed_to(topic);
+            let (response, records) = delete::decide(&self.durable, topics, request, subscribed);
+            let replies = vec![(ticket, response.into())];
+            self.carry_out(None, Decided { records, replies, after: After::Nothing });
+            return;
+        }
         let known = self.with_group_and_durable(now, &request.group_id, |durable, group, fx| {
             if let Err(code) = group.validate_offset_delete() {
                 return fx.reply(ticket, refused(code));
@@ -229,7 +276,9 @@ impl Coordinator {
             self.with_group(now, id, |group, _| {
                 found = Some(group).filter(|g| g.state() != GroupState::Dead).map(|g| describe::describe(g));
             });
-            groups.push(found.unwrap_or_else(|| describe::describe_missing(id, version)));
+            groups.push(found.unwrap_or_else(|| {
+                describe::describe_missing(id, version, self.consumer_group(id).is_some())
+            }));
         }
         self.answer(ticket, DescribeGroupsResponse { groups, ..Default::default() });
     }
@@ -256,7 +305,10 @@ impl Coordinator {
             let error_code = result.as_ref().err().copied().unwrap_or(ErrorCode::NONE);
             if let Ok(group) = result {
                 records.extend(expire::of_group(&self.durable, &group));
-                records.push(group_tombstone(&group));
+                match self.consumer_group(&group) {
+                    Some(_) => records.extend(Self::consumer_tombstones(&group)),
+                    None => records.push(group_tombstone(&group)),
+                }
                 deleted.push(group);
             }
             let missing = error_code == ErrorCode::GROUP_ID_NOT_FOUND;
@@ -271,6 +323,13 @@ impl Coordinator {
     /// Nothing can happen in a group while its deletion is on its way to the log.
     fn begin_deletion(&mut self, now: Instant, id: &str) -> Result<Arc<str>, ErrorCode> {
         let busy = self.volatile.appends.touch(id);
+        if let Some(group) = self.consumer_group(id) {
+            return match group.members.is_empty() {
+                false => Err(ErrorCode::NON_EMPTY_GROUP),
+                true if busy => Err(ErrorCode::COORDINATOR_NOT_AVAILABLE),
+                true => Ok(id.into()),
+            };
+        }
         let mut result = Err(ErrorCode::GROUP_ID_NOT_FOUND);
         self.with_group(now, id, |group, _| {
             result = match group.state() {

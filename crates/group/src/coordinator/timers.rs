@@ -15,6 +15,10 @@ pub(super) enum TimerKey {
     Join { group: Arc<str> },
     /// A group has waited long enough for members to fetch their assignment.
     Sync { group: Arc<str> },
+    /// A member of a consumer group has had time enough to let go of partitions.
+    Release { group: Arc<str>, member: Arc<str> },
+    /// A consumer group's target is due.
+    Target { group: Arc<str> },
     /// Time to look for offsets that nobody uses any more.
     OffsetsCleanup,
 }

@@ -3,9 +3,10 @@
 //! Here is the rule that no reply leaves before its records are durable, and nowhere else.
 
 use super::{
-    AppendId, Coordinator, Output, Ticket,
+    AppendId, Coordinator, GroupState, Output, Ticket, Transition,
     append::{After, InFlight, response_error},
     classic::ClassicGroup,
+    consumer,
     durable::Group,
     effects::{Decided, Effects},
     offsets::expire,
@@ -15,6 +16,7 @@ use super::{
     volatile::Serving,
 };
 use crate::{
+    cause::Cause,
     time::{Duration, Instant},
     topics::Topics,
 };
@@ -25,13 +27,17 @@ impl Coordinator {
     /// The log has been read to its end: sessions of the members found in it begin.
     pub fn loaded(&mut self, now: Instant) {
         self.volatile.serving = Serving::Active;
-        let with_members = |group: &Group| {
-            let Group::Classic(stored) = group;
-            !stored.members.is_empty()
+        let classic = |group: &Group| match group {
+            Group::Classic(stored) => (!stored.members.is_empty()).then_some(true),
+            Group::Consumer(stored) => (!stored.members.is_empty()).then_some(false),
         };
-        let ids = self.durable.groups().filter(|(_, group)| with_members(group)).map(|(id, _)| id.clone());
-        for id in ids.collect::<Vec<_>>() {
-            self.with_group(now, &id, |group, fx| group.shrink_if_too_large(fx));
+        let groups = self.durable.groups().filter_map(|(id, group)| Some((id.clone(), classic(group)?)));
+        for (id, classic) in groups.collect::<Vec<_>>() {
+            if classic {
+                self.with_group(now, &id, |group, fx| group.shrink_if_too_large(fx));
+            } else {
+                self.load_consumer(now, &id);
+            }
         }
         self.volatile
             .timers
@@ -46,8 +52,12 @@ impl Coordinator {
         for id in self.volatile.classic.keys().cloned().collect::<Vec<_>>() {
             self.dissolve(now, &id, ErrorCode::NOT_COORDINATOR);
         }
+        for deferred in std::mem::take(&mut self.volatile.deferred).into_values().flatten() {
+            self.turn_away(deferred.ticket, deferred.version, &deferred.request, ErrorCode::NOT_COORDINATOR);
+        }
         self.volatile.serving = Serving::Resigned;
         self.volatile.timers = Default::default();
+        self.volatile.consumer.clear();
     }
 
     /// An append is durable, or failed. Records of a failed append must not be in the log.
@@ -56,10 +66,12 @@ impl Coordinator {
         while let Some((append, result)) = self.volatile.appends.take_ended() {
             self.append_ended(now, append, result);
         }
+        self.resume_deferred(now);
     }
 
     fn append_ended(&mut self, now: Instant, append: InFlight, result: Result<(), ErrorCode>) {
         let result = result.map_err(response_error);
+        let before = self.consumer_state(&append.after);
         match result {
             Ok(()) => {
                 append.records.iter().for_each(|record| self.durable.apply(record));
@@ -68,6 +80,7 @@ impl Coordinator {
             }
             Err(code) => self.send_spoiled(append.replies, code),
         }
+        self.tell_of_consumer(before, &append.after);
         self.follow_up(now, append.after, result);
     }
 
@@ -84,13 +97,16 @@ impl Coordinator {
 
     fn follow_up(&mut self, now: Instant, after: After, result: Result<(), ErrorCode>) {
         match after {
-            After::Nothing => {}
+            After::Nothing | After::Moved { .. } => {}
             After::Created(id) => match result {
                 Ok(()) => self.with_live(now, &id, |group, _| group.creating = None),
                 Err(code) => self.dissolve(now, &id, code),
             },
             After::Synced { group: id, generation } => {
-                let stored = self.durable.group(&id).map(|Group::Classic(stored)| stored.clone());
+                let stored = match self.durable.group(&id) {
+                    Some(Group::Classic(stored)) => Some(stored.clone()),
+                    Some(Group::Consumer(_)) | None => None,
+                };
                 let result = result.and(stored.ok_or(ErrorCode::UNKNOWN_SERVER_ERROR));
                 self.with_live(now, &id, |group, fx| {
                     group.synced(fx, generation, result.as_ref().map_err(|code| *code));
@@ -114,6 +130,9 @@ impl Coordinator {
     pub fn handle_timeout(&mut self, now: Instant) {
         for (at, key) in self.volatile.timers.take_due(now) {
             match key {
+                TimerKey::Session { group, member } if self.consumer_group(&group).is_some() => {
+                    self.consumer_session(now, at, &group, &member);
+                }
                 TimerKey::Session { group, member } => {
                     self.with_live(now, &group, |group, fx| group.session_timeout(fx, at, &member));
                 }
@@ -123,6 +142,8 @@ impl Coordinator {
                 TimerKey::Sync { group } => {
                     self.with_live(now, &group, |group, fx| group.sync_timeout(fx, at))
                 }
+                TimerKey::Release { group, member } => self.consumer_release(now, at, &group, &member),
+                TimerKey::Target { group } => self.consumer_target(now, at, &group),
                 TimerKey::OffsetsCleanup => self.clean_up_offsets(now),
             }
         }
@@ -136,6 +157,10 @@ impl Coordinator {
         let mut ids: Vec<Arc<str>> = self.durable.groups().map(|(id, _)| id.clone()).collect();
         ids.retain(|id| !self.volatile.appends.touch(id));
         for id in ids {
+            if self.consumer_group(&id).is_some() {
+                self.clean_up_consumer(&id, wall_ms, retention);
+                continue;
+            }
             let mut gone = false;
             self.with_group_and_durable(now, &id, |durable, group, fx| {
                 let (records, none_left) = expire::expired(durable, group, wall_ms, retention);
@@ -150,18 +175,49 @@ impl Coordinator {
         }
     }
 
+    fn clean_up_consumer(&mut self, id: &Arc<str>, wall_ms: i64, retention_ms: i64) {
+        let Some(group) = self.consumer_group(id) else { return };
+        let (mut records, none_left) =
+            expire::expired_of_consumer(&self.durable, id, group, wall_ms, retention_ms);
+        if none_left && group.members.is_empty() {
+            records.extend(Self::consumer_tombstones(id));
+        }
+        let after = After::Moved { group: id.clone(), cause: Cause::Coordinator };
+        self.carry_out(None, Decided { records, after, ..Decided::default() });
+    }
+
+    /// The state of the consumer group that an append is about.
+    fn consumer_state(&self, after: &After) -> Option<GroupState> {
+        let After::Moved { group, .. } = after else { return None };
+        Some(self.consumer_group(group).map_or(GroupState::Empty, consumer::state))
+    }
+
+    /// Tells of a consumer group that is in another state, or another epoch, than before.
+    fn tell_of_consumer(&mut self, before: Option<GroupState>, after: &After) {
+        let (Some(from), After::Moved { group, cause }) = (before, after) else { return };
+        let stored = self.consumer_group(group);
+        let (to, generation) =
+            stored.map_or((GroupState::Dead, 0), |stored| (consumer::state(stored), stored.epoch));
+        if from != to {
+            let transition = Transition { group: group.clone(), from, to, generation, cause: cause.clone() };
+            self.out.push_back(Output::Transition(transition));
+        }
+    }
+
     /// Topics changed. `topics` are all topics that exist: offsets of any other topic, or of another topic of the same
     /// name, are deleted.
-    pub fn handle_topics(&mut self, _now: Instant, topics: &Topics) {
+    pub fn handle_topics(&mut self, now: Instant, topics: &Topics) {
         if self.volatile.serving == Serving::Active {
             let records = expire::of_deleted_topics(&self.durable, topics);
             self.carry_out(None, Decided { records, ..Decided::default() });
+            self.consumer_topics(now, topics);
         }
     }
 
     /// The connection that a request came from is gone: it needs no answer any more.
     pub fn handle_disconnected(&mut self, now: Instant, ticket: Ticket) {
         self.volatile.appends.forget(ticket);
+        self.volatile.deferred.values_mut().for_each(|waiting| waiting.retain(|d| d.ticket != ticket));
         if let Some((group, member)) = self.volatile.parked.remove(&ticket) {
             self.with_live(now, &group, |group, fx| group.disconnected(fx, &member, ticket));
         }
@@ -254,11 +310,13 @@ impl Coordinator {
     }
 
     /// Makes a group that nobody knows yet and lets it decide. It exists when its first record does; a group that
-    /// refuses its first member has never been.
+    /// refuses its first member has never been. `ends` are the
+    /// records that end a group of the other protocol of that name.
     pub(super) fn with_new_group(
         &mut self,
         now: Instant,
         id: &str,
+        mut ends: Vec<Record>,
         decide: impl FnOnce(&mut ClassicGroup, &mut Effects<'_>),
     ) {
         let id: Arc<str> = id.into();
@@ -268,7 +326,9 @@ impl Coordinator {
         decide(&mut group, &mut fx);
         let mut decided = fx.decided;
         if group.is_used() {
-            decided.records.push(first);
+            ends.extend(std::mem::take(&mut decided.records));
+            ends.push(first);
+            decided.records = ends;
             decided.after = After::Created(id.clone());
             group.creating = self.carry_out(None, decided);
             self.volatile.classic.insert(id, group);

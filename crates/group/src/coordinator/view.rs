@@ -3,6 +3,7 @@
 use super::{
     Coordinator,
     classic::ClassicGroup,
+    consumer::{self, StoredConsumer},
     durable::{Group, StoredClassic},
     output::GroupState,
 };
@@ -41,7 +42,7 @@ pub struct MemberView {
     pub client_id: String,
     /// Where it is.
     pub client_host: String,
-    /// What the leader assigned, as bytes of the embedded protocol.
+    /// What the leader of a classic group assigned, as bytes of the embedded protocol.
     pub assignment: Bytes,
     /// Whether a JoinGroup of it is waiting for an answer.
     pub joining: bool,
@@ -53,9 +54,11 @@ impl Coordinator {
     /// All groups, by id.
     pub fn groups(&self) -> Vec<GroupView> {
         let mut views = BTreeMap::new();
-        for (id, Group::Classic(stored)) in self.durable.groups() {
-            if !self.volatile.classic.contains_key(id) {
-                views.insert(id.clone(), GroupView::of_stored(id, stored));
+        for (id, group) in self.durable.groups() {
+            match group {
+                Group::Classic(_) if self.volatile.classic.contains_key(id) => {}
+                Group::Classic(stored) => drop(views.insert(id.clone(), GroupView::of_stored(id, stored))),
+                Group::Consumer(stored) => drop(views.insert(id.clone(), GroupView::of_consumer(id, stored))),
             }
         }
         for (id, group) in &self.volatile.classic {
@@ -86,6 +89,28 @@ impl GroupView {
             protocol_type: group.protocol_type().unwrap_or_default().to_owned(),
             protocol: group.protocol().map(str::to_owned),
             leader: group.leader().cloned(),
+            members: members.collect(),
+            offsets: 0,
+        }
+    }
+
+    fn of_consumer(id: &Arc<str>, stored: &StoredConsumer) -> Self {
+        let members = stored.members.iter().map(|(id, member)| MemberView {
+            id: id.clone(),
+            instance_id: member.instance_id.clone(),
+            client_id: member.client_id.clone(),
+            client_host: member.client_host.clone(),
+            assignment: Bytes::new(),
+            joining: false,
+            syncing: false,
+        });
+        Self {
+            id: id.clone(),
+            state: consumer::state(stored),
+            generation: stored.epoch,
+            protocol_type: consumer::CONSUMER.to_owned(),
+            protocol: None,
+            leader: None,
             members: members.collect(),
             offsets: 0,
         }

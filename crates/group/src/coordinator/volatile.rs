@@ -1,8 +1,19 @@
 //! What a coordinator knows only while it runs: classic groups between two records, parked requests, timers, appends on
 //! their way, ids handed out. A restart forgets it, and members find their way back by the errors they get.
 
-use super::{append::Appends, classic::ClassicGroup, member_id::MemberIds, output::Ticket, timers::Timers};
-use std::{collections::BTreeMap, sync::Arc};
+use super::{
+    append::Appends,
+    classic::ClassicGroup,
+    consumer::{Deferred, LiveConsumer},
+    member_id::MemberIds,
+    output::Ticket,
+    timers::Timers,
+};
+use crate::topics::Topics;
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::Arc,
+};
 
 /// Requests that wait for an answer, each with its group and its member.
 pub(super) type Parked = BTreeMap<Ticket, (Arc<str>, Arc<str>)>;
@@ -12,6 +23,12 @@ pub(super) type Parked = BTreeMap<Ticket, (Arc<str>, Arc<str>)>;
 pub(super) struct Volatile {
     /// Classic groups that somebody asked for since the start; the others are as the log says.
     pub(super) classic: BTreeMap<Arc<str>, ClassicGroup>,
+    /// Timers of consumer groups.
+    pub(super) consumer: BTreeMap<Arc<str>, LiveConsumer>,
+    /// Requests of consumer groups that wait for the log.
+    pub(super) deferred: BTreeMap<Arc<str>, VecDeque<Deferred>>,
+    /// The topics that exist, for what happens without a request.
+    pub(super) topics: Option<Topics>,
     pub(super) timers: Timers,
     pub(super) parked: Parked,
     pub(super) appends: Appends,
@@ -34,6 +51,9 @@ impl Volatile {
     pub(super) fn new(seed: u64) -> Self {
         Self {
             classic: BTreeMap::new(),
+            consumer: BTreeMap::new(),
+            deferred: BTreeMap::new(),
+            topics: None,
             timers: Timers::default(),
             parked: BTreeMap::new(),
             appends: Appends::default(),

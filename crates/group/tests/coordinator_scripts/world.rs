@@ -181,6 +181,7 @@ impl World {
                 format!("{}:{} = {}", key.topic, key.partition, value.offset)
             }
             Record::OffsetCommit(key, None) => format!("{}:{} gone", key.topic, key.partition),
+            Record::Consumer(record) => format!("{record:?}"),
             Record::GroupMetadata(_, None) => "group gone".to_owned(),
             Record::GroupMetadata(_, Some(value)) => {
                 let members: Vec<String> = value.members.iter().map(|m| self.name(&m.member_id)).collect();

@@ -3,7 +3,10 @@
 
 use crate::embedded::{assignment_text, subscription_text};
 use std::fmt::Display;
-use tontine_group::{coordinator::Record, topics::Topics};
+use tontine_group::{
+    coordinator::{Record, consumer::ConsumerRecord},
+    topics::Topics,
+};
 use tontine_wire::{Uuid, api::Response, api::join_group::JoinGroupResponse};
 
 fn option<T: Display>(value: &Option<T>) -> String {
@@ -74,6 +77,20 @@ pub(crate) fn response(response: &Response, version: i16, topics: &Topics) -> St
                 "results={}",
                 list(r.results.iter().map(|g| format!("{}={}", g.group_id, g.error_code.0)))
             )
+        }
+        Response::ConsumerGroupHeartbeat(r) => {
+            let topics_of = |a: &tontine_wire::api::consumer_group_heartbeat::Assignment| {
+                places(a.topic_partitions.iter().map(|t| (t.topic_id, &t.partitions)), topics)
+            };
+            let assignment = option(&r.assignment.as_ref().map(topics_of));
+            let member = option(&r.member_id);
+            format!(
+                "error={} member={member} epoch={} assignment={assignment}",
+                r.error_code.0, r.member_epoch
+            )
+        }
+        Response::ConsumerGroupDescribe(r) => {
+            r.groups.iter().map(|g| described_consumer(g, topics)).collect::<Vec<_>>().join(" ")
         }
         other => panic!("a coordinator does not answer {other:?}"),
     }
@@ -149,6 +166,7 @@ pub(crate) fn record(record: &Record, topics: &Topics) -> String {
                 }
             }
         }
+        Record::Consumer(record) => consumer_record(record, topics),
         Record::GroupMetadata(key, None) => format!("GroupMetadata {} gone", key.group),
         Record::GroupMetadata(key, Some(v)) => {
             let members = v.members.iter().map(|m| {
@@ -175,4 +193,120 @@ pub(crate) fn record(record: &Record, topics: &Topics) -> String {
             )
         }
     }
+}
+
+/// `t2:0.1+u2:0`, sorted; `-` is nothing.
+fn places<'a>(partitions: impl Iterator<Item = (Uuid, &'a Vec<i32>)>, topics: &Topics) -> String {
+    let shown = partitions.filter(|(_, numbers)| !numbers.is_empty()).map(|(id, numbers)| {
+        let numbers: Vec<String> = numbers.iter().map(i32::to_string).collect();
+        format!("{}:{}", topic_name(id, topics), numbers.join("."))
+    });
+    plus(shown.collect())
+}
+
+fn plus(mut items: Vec<String>) -> String {
+    items.sort();
+    if items.is_empty() { "-".to_owned() } else { items.join("+") }
+}
+
+fn topic_name(id: Uuid, topics: &Topics) -> String {
+    topics.name_of(id).map_or_else(|| id.to_string(), |name| name.to_string())
+}
+
+fn described_consumer(
+    g: &tontine_wire::api::consumer_group_describe::DescribedGroup,
+    topics: &Topics,
+) -> String {
+    let members = g.members.iter().map(|m| {
+        let shown = |a: &tontine_wire::api::consumer_group_describe::Assignment| {
+            places(a.topic_partitions.iter().map(|t| (t.topic_id, &t.partitions)), topics)
+        };
+        let (names, regex) = (m.subscribed_topic_names.join("+"), option(&m.subscribed_topic_regex));
+        let (has, target) = (shown(&m.assignment), shown(&m.target_assignment));
+        format!(
+            "{}/{},{},{names},{regex},{has},{target}",
+            m.member_id,
+            option(&m.instance_id),
+            m.member_epoch
+        )
+    });
+    format!(
+        "group={} error={} state={} epoch={} target={} assignor={} members={}",
+        g.group_id,
+        g.error_code.0,
+        g.group_state,
+        g.group_epoch,
+        g.assignment_epoch,
+        g.assignor_name,
+        list(members)
+    )
+}
+
+fn held(partitions: &[tontine_wire::group_records::TopicPartitions], topics: &Topics) -> String {
+    let shown = partitions.iter().filter(|t| !t.partitions.is_empty()).map(|t| {
+        let epochs = t.assignment_epochs.iter().flatten();
+        let each: Vec<String> =
+            t.partitions.iter().zip(epochs).map(|(p, epoch)| format!("{p}@{epoch}")).collect();
+        format!("{}:{}", topic_name(t.topic_id, topics), each.join("."))
+    });
+    plus(shown.collect())
+}
+
+fn yes(is: bool) -> &'static str {
+    if is { "yes" } else { "no" }
+}
+
+/// Numbers that are particular to the run are only said to be there.
+fn consumer_record(record: &ConsumerRecord, topics: &Topics) -> String {
+    match record {
+        ConsumerRecord::Group(key, value) => ended(format!("Group {}", key.group_id), value, |v| {
+            format!("epoch={} hash={}", v.epoch, yes(v.metadata_hash != 0))
+        }),
+        ConsumerRecord::Member(key, value) => {
+            ended(format!("Member {} {}", key.group_id, key.member_id), value, |v| {
+                format!(
+                    "instance={} rack={} client={} names={} regex={} rebalance={} assignor={}",
+                    option(&v.instance_id),
+                    option(&v.rack_id),
+                    v.client_id,
+                    list(v.subscribed_topic_names.clone()),
+                    option(&v.subscribed_topic_regex),
+                    v.rebalance_timeout_ms,
+                    option(&v.server_assignor)
+                )
+            })
+        }
+        ConsumerRecord::TargetEpoch(key, value) => {
+            ended(format!("TargetEpoch {}", key.group_id), value, |v| {
+                format!("epoch={} time={}", v.assignment_epoch, yes(v.assignment_timestamp != 0))
+            })
+        }
+        ConsumerRecord::Target(key, value) => {
+            ended(format!("Target {} {}", key.group_id, key.member_id), value, |v| {
+                places(v.topic_partitions.iter().map(|t| (t.topic_id, &t.partitions)), topics)
+            })
+        }
+        ConsumerRecord::Current(key, value) => {
+            ended(format!("Current {} {}", key.group_id, key.member_id), value, |v| {
+                format!(
+                    "epoch={} previous={} state={} has={} revoking={}",
+                    v.member_epoch,
+                    v.previous_member_epoch,
+                    v.state,
+                    held(&v.assigned_partitions, topics),
+                    held(&v.partitions_pending_revocation, topics)
+                )
+            })
+        }
+        ConsumerRecord::Regex(key, value) => {
+            ended(format!("Regex {} {}", key.group_id, key.regular_expression), value, |v| {
+                format!("topics={}", list(v.topics.clone()))
+            })
+        }
+    }
+}
+
+fn ended<V>(head: String, value: &Option<V>, show: impl Fn(&V) -> String) -> String {
+    let rest = value.as_ref().map_or("gone".to_owned(), show);
+    format!("{head} {rest}")
 }

@@ -6,8 +6,19 @@ use tontine_group::topics::Topics;
 use tontine_wire::{
     Uuid,
     api::{
-        Request, delete_groups::*, describe_groups::*, heartbeat::*, join_group::*, leave_group::*,
-        list_groups::*, offset_commit::*, offset_delete::*, offset_fetch::*, sync_group::*,
+        Request,
+        consumer_group_describe::ConsumerGroupDescribeRequest,
+        consumer_group_heartbeat::{ConsumerGroupHeartbeatRequest, TopicPartitions},
+        delete_groups::*,
+        describe_groups::*,
+        heartbeat::*,
+        join_group::*,
+        leave_group::*,
+        list_groups::*,
+        offset_commit::*,
+        offset_delete::*,
+        offset_fetch::*,
+        sync_group::*,
     },
 };
 
@@ -102,6 +113,10 @@ pub(crate) fn request(api: &str, version: i16, words: &Words<'_>, topics: &Topic
                 .into()
         }
         "DeleteGroups" => DeleteGroupsRequest { groups_names: words.strings("groups") }.into(),
+        "ConsumerGroupHeartbeat" => beat(words, topics).into(),
+        "ConsumerGroupDescribe" => {
+            ConsumerGroupDescribeRequest { group_ids: words.strings("groups"), ..Default::default() }.into()
+        }
         other => panic!("no such request: {other}"),
     }
 }
@@ -204,6 +219,35 @@ fn fetch(words: &Words<'_>, version: i16, topics: &Topics) -> OffsetFetchRequest
     };
     let topics = (!all).then(|| wanted.into_iter().map(single).collect());
     OffsetFetchRequest { group_id, topics, ..Default::default() }
+}
+
+fn beat(words: &Words<'_>, topics: &Topics) -> ConsumerGroupHeartbeatRequest {
+    let list = |key: &str| (words.text(key) != "~").then(|| words.strings(key));
+    let owned = |item: &String| {
+        let (topic, partition) = partition(item);
+        let topic_id = topics.get(topic).map_or_else(|| topic.parse().unwrap(), |t| t.id);
+        TopicPartitions { topic_id, partitions: vec![partition] }
+    };
+    let plain = |key: &str| words.string(key).replace("%20", " ");
+    ConsumerGroupHeartbeatRequest {
+        group_id: plain("group"),
+        member_id: plain("member"),
+        member_epoch: words.number("epoch"),
+        instance_id: words.option("instance"),
+        rack_id: words.option("rack"),
+        rebalance_timeout_ms: words.number("rebalance"),
+        subscribed_topic_names: list("names"),
+        subscribed_topic_regex: words.option("regex"),
+        server_assignor: words.option("assignor"),
+        topic_partitions: list("owned").map(|items| merged(items.iter().map(owned))),
+    }
+}
+
+/// Partitions of one topic go together.
+fn merged(items: impl Iterator<Item = TopicPartitions>) -> Vec<TopicPartitions> {
+    let mut topics: BTreeMap<Uuid, Vec<i32>> = BTreeMap::new();
+    items.for_each(|item| topics.entry(item.topic_id).or_default().extend(item.partitions));
+    topics.into_iter().map(|(topic_id, partitions)| TopicPartitions { topic_id, partitions }).collect()
 }
 
 fn delete_offsets(words: &Words<'_>) -> OffsetDeleteRequest {

@@ -40,7 +40,7 @@ fn give_up_surplus(owners: &mut [u32], counts: &mut [u32]) {
 }
 
 /// Leaves each member no more than its share, taking evenly from all it has, so that what it gives up is spread over the
-/// topics.
+/// topics. The first it has stays with it, as Kafka has it.
 fn thin_out(owners: &mut [u32], counts: &mut [u32], shares: &[u32]) {
     let mut seen = vec![0u64; counts.len()];
     for owner in owners.iter_mut().filter(|owner| **owner != NOBODY) {
@@ -48,7 +48,7 @@ fn thin_out(owners: &mut [u32], counts: &mut [u32], shares: &[u32]) {
         let (count, share) = (u64::from(counts[member]), u64::from(shares[member]));
         let nth = seen[member];
         seen[member] += 1;
-        if count > share && (nth + 1) * share / count == nth * share / count {
+        if count > share && ((nth + 1) * share).div_ceil(count) == (nth * share).div_ceil(count) {
             *owner = NOBODY;
         }
     }

@@ -3,10 +3,10 @@
 //!
 //! Mirrors `expireClassicGroupMemberHeartbeat` and `expirePendingSync`.
 
-use super::{ClassicGroup, Phase, member::SessionCheck};
+use super::{ClassicGroup, Phase};
 use crate::{
     cause::Cause,
-    coordinator::{effects::Effects, output::Ticket},
+    coordinator::{effects::Effects, output::Ticket, session::SessionCheck},
     time::Instant,
 };
 use std::sync::Arc;

@@ -4,7 +4,7 @@
 
 use super::{
     ClassicGroup, Phase,
-    member::{Member, ParkedRequest, Session},
+    member::{Member, ParkedRequest},
     vote::Protocol,
 };
 use crate::{
@@ -13,6 +13,7 @@ use crate::{
         durable::millis,
         effects::Effects,
         output::{ClientInfo, Ticket},
+        session::Session,
     },
     time::Duration,
 };

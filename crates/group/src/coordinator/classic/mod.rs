@@ -20,12 +20,12 @@ pub(super) use join::{Join, join_refused};
 pub(super) use static_member::Replaced;
 pub(super) use sync::{Sync, sync_refused};
 
-use super::{effects::Effects, output::GroupState, timers::TimerKey};
+use super::{effects::Effects, output::GroupState, session::Session, timers::TimerKey};
 use crate::{
     cause::Cause,
     time::{Duration, Instant},
 };
-use member::{Member, Session};
+use member::Member;
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,

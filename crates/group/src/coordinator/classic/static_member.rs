@@ -6,11 +6,11 @@
 use super::{
     ClassicGroup, Phase,
     join::{Join, Joined, join_answer, join_refused},
-    member::{Member, Session},
+    member::Member,
 };
 use crate::{
     cause::Cause,
-    coordinator::{append::After, effects::Effects},
+    coordinator::{append::After, effects::Effects, session::Session},
 };
 use std::sync::Arc;
 use tontine_wire::ErrorCode;

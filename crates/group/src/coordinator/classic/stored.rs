@@ -1,10 +1,6 @@
 //! The group as its record says, both ways. Mirrors `newGroupMetadataRecord` and the replay of it.
 
-use super::{
-    ClassicGroup, Phase,
-    member::{Member, Session},
-    vote::Protocol,
-};
+use super::{ClassicGroup, Phase, member::Member, vote::Protocol};
 use crate::{
     cause::Cause,
     coordinator::{
@@ -12,6 +8,7 @@ use crate::{
         effects::Effects,
         output::ClientInfo,
         record::Record,
+        session::Session,
     },
     time::Duration,
 };

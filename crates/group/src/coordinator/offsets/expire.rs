@@ -3,7 +3,9 @@
 
 use super::tombstone;
 use crate::{
-    coordinator::{classic::ClassicGroup, durable::Durable, output::GroupState, record::Record},
+    coordinator::{
+        classic::ClassicGroup, consumer::StoredConsumer, durable::Durable, output::GroupState, record::Record,
+    },
     topics::Topics,
 };
 
@@ -57,6 +59,27 @@ fn unused_since(group: &ClassicGroup) -> Option<Since> {
         | GroupState::Reconciling
         | GroupState::Dead => None,
     }
+}
+
+/// The same of a consumer group: what nobody subscribes to is kept for the retention time after its commit.
+pub(in crate::coordinator) fn expired_of_consumer(
+    durable: &Durable,
+    id: &str,
+    group: &StoredConsumer,
+    wall_ms: i64,
+    retention_ms: i64,
+) -> (Vec<Record>, bool) {
+    let mut records = Vec::new();
+    let mut all = true;
+    for (partition, offset) in durable.offsets(id) {
+        let ended = wall_ms.saturating_sub(offset.commit_timestamp) >= retention_ms;
+        if ended && !group.is_subscribed_to(&partition.topic) {
+            records.push(tombstone(id, partition));
+        } else {
+            all = false;
+        }
+    }
+    (records, all)
 }
 
 /// Offsets of topics that are gone, or were made anew under the same name.

@@ -1,0 +1,435 @@
+//! How consumer groups take part in the coordinator's turns: one decision of a group at a time, each on what the log
+//! says; requests that come while records are on their way wait for them.
+
+use super::{
+    ConsumerRecord, Deferred, StoredConsumer, describe,
+    heartbeat::{Beaten, Heartbeat},
+    leave, refresh,
+    stored::ConsumerMember,
+    validate::{self, LEAVE, LEAVE_FOR_A_WHILE, Refusal},
+};
+use crate::{
+    cause::Cause,
+    coordinator::{
+        ClientInfo, Coordinator, Ticket, append::After, durable::Group, effects::Decided, record::Record,
+        session::SessionCheck, turn::group_tombstone,
+    },
+    time::{Duration, Instant},
+    topics::Topics,
+};
+use std::sync::Arc;
+use tontine_wire::{
+    ErrorCode, Uuid,
+    api::{
+        Request, Response,
+        consumer_group_describe::{
+            ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse, DescribedGroup,
+        },
+        consumer_group_heartbeat::*,
+        leave_group::{MemberIdentity, MemberResponse},
+    },
+};
+
+/// A timer that finds records on their way looks again so much later.
+const AGAIN: Duration = Duration::from_millis(5);
+
+impl Coordinator {
+    /// The consumer group of this id, as the log says.
+    pub(in crate::coordinator) fn consumer_group(&self, id: &str) -> Option<&StoredConsumer> {
+        match self.durable.group(id) {
+            Some(Group::Consumer(group)) => Some(group),
+            Some(Group::Classic(_)) | None => None,
+        }
+    }
+
+    pub(in crate::coordinator) fn beat(
+        &mut self,
+        now: Instant,
+        ticket: Ticket,
+        client: &ClientInfo,
+        version: i16,
+        mut request: ConsumerGroupHeartbeatRequest,
+        topics: &Topics,
+    ) {
+        if version == 0 && request.member_id.is_empty() && request.member_epoch == 0 {
+            request.member_id = Uuid::from_u128(self.volatile.ids.bits()).to_string();
+        }
+        if let Err(refusal) = validate::check(&request) {
+            return self.answer(ticket, refusal.response());
+        }
+        if self.is_writing(&request.group_id) {
+            let group: Arc<str> = request.group_id.as_str().into();
+            let (client, request, topics) = (client.clone(), Request::from(request), topics.clone());
+            let deferred = Deferred { ticket, client, version, request, topics };
+            return self.volatile.deferred.entry(group).or_default().push_back(deferred);
+        }
+        if self.volatile.topics.is_none() {
+            self.volatile.topics = Some(topics.clone());
+        }
+        let result = match request.member_epoch {
+            LEAVE | LEAVE_FOR_A_WHILE => self.leave_consumer(now, ticket, &request, topics),
+            _ => self.join_or_stay(now, ticket, client, &request, topics),
+        };
+        if let Err(refusal) = result {
+            self.answer(ticket, refusal.response());
+        }
+    }
+
+    /// Whether records about this group are on their way to the log.
+    fn is_writing(&self, group: &str) -> bool {
+        self.volatile.appends.touch(group)
+    }
+
+    fn join_or_stay(
+        &mut self,
+        now: Instant,
+        ticket: Ticket,
+        client: &ClientInfo,
+        request: &ConsumerGroupHeartbeatRequest,
+        topics: &Topics,
+    ) -> Result<(), Refusal> {
+        let upgrade = self.check_upgrade(request)?;
+        let wall_ms = self.wall_ms(now);
+        let heartbeat = Heartbeat {
+            group: self.consumer_group(&request.group_id),
+            topics,
+            config: &self.config,
+            client,
+            request,
+            wall_ms,
+        };
+        let beaten = heartbeat.decide()?;
+        if upgrade {
+            self.volatile.classic.remove(request.group_id.as_str());
+        }
+        let mut records: Vec<Record> =
+            upgrade.then(|| group_tombstone(&request.group_id)).into_iter().collect();
+        let group: Arc<str> = self.group_name(&request.group_id);
+        self.arm_for(now, &group, &beaten);
+        records.extend(beaten.records.into_iter().map(Record::Consumer));
+        self.write(&group, records, Some((ticket, beaten.response.into())), beaten.cause);
+        Ok(())
+    }
+
+    /// An empty classic group gives way; one with members does not. Whether there is one to end.
+    fn check_upgrade(&self, request: &ConsumerGroupHeartbeatRequest) -> Result<bool, Refusal> {
+        if !matches!(self.durable.group(&request.group_id), Some(Group::Classic(_))) {
+            return Ok(false);
+        }
+        if request.member_epoch != 0 {
+            let message = format!("Group {} is not a consumer group.", request.group_id);
+            return Err(Refusal::new(ErrorCode::GROUP_ID_NOT_FOUND, message));
+        }
+        let live = self.volatile.classic.get(request.group_id.as_str());
+        if live.is_none_or(|group| group.is_unused()) {
+            return Ok(true);
+        }
+        let message = format!(
+            "Cannot upgrade classic group {} to consumer group because online upgrade is disabled.",
+            request.group_id
+        );
+        Err(Refusal::new(ErrorCode::GROUP_ID_NOT_FOUND, message))
+    }
+
+    /// The shared form of a group's id.
+    fn group_name(&self, id: &str) -> Arc<str> {
+        self.durable.groups_entry(id).map_or_else(|| id.into(), |(id, _)| id.clone())
+    }
+
+    fn arm_for(&mut self, now: Instant, group: &Arc<str>, beaten: &Beaten) {
+        let session = now + self.config.consumer_session_timeout;
+        let release = beaten.must_release_within_ms.map(|ms| now + crate::coordinator::durable::millis(ms));
+        let due = now + self.config.consumer_assignment_interval;
+        let timers = &mut self.volatile.timers;
+        let live = self.volatile.consumer.entry(group.clone()).or_default();
+        if let Some(replaced) = &beaten.replaced {
+            live.forget(timers, group, replaced);
+        }
+        live.renew_session(timers, group, &beaten.member, session);
+        live.expect_release(timers, group, &beaten.member, release);
+        if beaten.target_is_due {
+            live.look_after_target(timers, group, due);
+        }
+    }
+
+    fn leave_consumer(
+        &mut self,
+        now: Instant,
+        ticket: Ticket,
+        request: &ConsumerGroupHeartbeatRequest,
+        topics: &Topics,
+    ) -> Result<(), Refusal> {
+        let member = leave::leaver(self.consumer_group(&request.group_id), request)?;
+        let response = ConsumerGroupHeartbeatResponse {
+            member_id: Some(request.member_id.clone()),
+            member_epoch: request.member_epoch,
+            ..Default::default()
+        };
+        let reply = Some((ticket, response.into()));
+        let group = self.group_name(&request.group_id);
+        if request.member_epoch == LEAVE_FOR_A_WHILE {
+            let stored = self.consumer_group(&group);
+            let records =
+                stored.map(|stored| leave::for_a_while(&group, &member, stored)).unwrap_or_default();
+            let records = records.into_iter().map(Record::Consumer).collect();
+            self.write(&group, records, reply, None);
+        } else {
+            let cause = Cause::MemberLeft { member: member.to_string(), reason: String::new() };
+            self.remove_consumers(now, &group, &[member], topics, reply, cause);
+        }
+        Ok(())
+    }
+
+    /// Takes members out of a group, whoever wants it.
+    fn remove_consumers(
+        &mut self,
+        now: Instant,
+        group: &Arc<str>,
+        members: &[Arc<str>],
+        topics: &Topics,
+        reply: Option<(Ticket, Response)>,
+        cause: Cause,
+    ) {
+        let Some(stored) = self.consumer_group(group) else { return };
+        let wall_ms = self.wall_ms(now);
+        let compute = self.may_compute(stored, wall_ms).then_some(wall_ms);
+        let records = leave::remove(group, stored, topics, members, compute);
+        let records = records.into_iter().map(Record::Consumer).collect();
+        let due = now + self.config.consumer_assignment_interval;
+        let timers = &mut self.volatile.timers;
+        let live = self.volatile.consumer.entry(group.clone()).or_default();
+        members.iter().for_each(|member| live.forget(timers, group, member));
+        if compute.is_none() {
+            live.look_after_target(timers, group, due);
+        }
+        self.write(group, records, reply, Some(cause));
+    }
+
+    fn may_compute(&self, group: &StoredConsumer, wall_ms: i64) -> bool {
+        let interval =
+            i64::try_from(self.config.consumer_assignment_interval.as_millis()).unwrap_or(i64::MAX);
+        group.target_timestamp == 0 || wall_ms.saturating_sub(group.target_timestamp) >= interval
+    }
+
+    fn write(
+        &mut self,
+        group: &Arc<str>,
+        records: Vec<Record>,
+        reply: Option<(Ticket, Response)>,
+        cause: Option<Cause>,
+    ) {
+        let after = After::Moved { group: group.clone(), cause: cause.unwrap_or(Cause::Coordinator) };
+        let replies = reply.into_iter().collect();
+        self.carry_out(None, Decided { records, replies, after });
+    }
+
+    /// LeaveGroup on a consumer group: administrators send members away by it.
+    pub(in crate::coordinator) fn send_away(
+        &self,
+        group_id: &str,
+        identities: Vec<MemberIdentity>,
+    ) -> (Vec<MemberResponse>, Option<Cause>, Vec<Arc<str>>) {
+        let mut gone: Vec<Arc<str>> = Vec::new();
+        let mut cause = None;
+        let answers = identities.into_iter().map(|identity| {
+            let found = self.consumer_group(group_id).and_then(|group| member_of(group, &identity));
+            let found = found.filter(|id| !gone.contains(id));
+            let error_code = if found.is_some() { ErrorCode::NONE } else { ErrorCode::UNKNOWN_MEMBER_ID };
+            if let Some(id) = found {
+                let reason = identity.reason.clone().unwrap_or_default();
+                cause.get_or_insert(Cause::MemberLeft { member: id.to_string(), reason });
+                gone.push(id);
+            }
+            MemberResponse {
+                member_id: identity.member_id,
+                group_instance_id: identity.group_instance_id,
+                error_code,
+            }
+        });
+        let answers = answers.collect();
+        (answers, cause, gone)
+    }
+
+    /// Carries out what [`Self::send_away`] found.
+    pub(in crate::coordinator) fn finish_send_away(
+        &mut self,
+        now: Instant,
+        group_id: &str,
+        gone: &[Arc<str>],
+        reply: (Ticket, Response),
+        cause: Option<Cause>,
+    ) {
+        let topics = self.volatile.topics.clone();
+        match (topics, cause) {
+            (Some(topics), Some(cause)) if !gone.is_empty() => {
+                let group = self.group_name(group_id);
+                self.remove_consumers(now, &group, gone, &topics, Some(reply), cause);
+            }
+            _ => self.answer(reply.0, reply.1),
+        }
+    }
+
+    pub(in crate::coordinator) fn describe_consumers(
+        &mut self,
+        ticket: Ticket,
+        request: ConsumerGroupDescribeRequest,
+        topics: &Topics,
+    ) {
+        let describe = |id: &String| match self.durable.group(id) {
+            _ if id.is_empty() => DescribedGroup {
+                error_code: ErrorCode::INVALID_GROUP_ID,
+                group_id: id.clone(),
+                ..Default::default()
+            },
+            Some(Group::Consumer(group)) => describe::describe(id, group, topics),
+            Some(Group::Classic(_)) => describe::missing(id, true),
+            None => describe::missing(id, self.volatile.classic.contains_key(id.as_str())),
+        };
+        let groups = request.group_ids.iter().map(describe).collect();
+        self.answer(ticket, ConsumerGroupDescribeResponse { groups, ..Default::default() });
+    }
+
+    /// A session timer of a consumer group fired.
+    pub(in crate::coordinator) fn consumer_session(
+        &mut self,
+        now: Instant,
+        at: Instant,
+        group: &Arc<str>,
+        member: &Arc<str>,
+    ) {
+        let timers = &mut self.volatile.timers;
+        let Some(live) = self.volatile.consumer.get_mut(group) else { return };
+        let Some(session) = live.sessions.get_mut(member) else { return };
+        if session.fired(timers, now, at, group, member) != SessionCheck::Expired {
+            return;
+        }
+        if self.is_writing(group) {
+            let timers = &mut self.volatile.timers;
+            if let Some(live) = self.volatile.consumer.get_mut(group) {
+                live.renew_session(timers, group, member, now + AGAIN);
+            }
+            return;
+        }
+        self.expel(now, group, member, Cause::SessionExpired { member: member.to_string() });
+    }
+
+    /// A member has had time enough to let go.
+    pub(in crate::coordinator) fn consumer_release(
+        &mut self,
+        now: Instant,
+        at: Instant,
+        group: &Arc<str>,
+        member: &Arc<str>,
+    ) {
+        let Some(live) = self.volatile.consumer.get_mut(group) else { return };
+        if !live.release_is_late(member, at) {
+            return;
+        }
+        if self.is_writing(group) {
+            let timers = &mut self.volatile.timers;
+            if let Some(live) = self.volatile.consumer.get_mut(group) {
+                live.expect_release(timers, group, member, Some(now + AGAIN));
+            }
+            return;
+        }
+        self.expel(now, group, member, Cause::RebalanceTimeout { member: member.to_string() });
+    }
+
+    fn expel(&mut self, now: Instant, group: &Arc<str>, member: &Arc<str>, cause: Cause) {
+        let known = self.consumer_group(group).is_some_and(|stored| stored.members.contains_key(member));
+        match self.volatile.topics.clone() {
+            Some(topics) if known => {
+                self.remove_consumers(now, group, std::slice::from_ref(member), &topics, None, cause)
+            }
+            Some(_) | None => {}
+        }
+    }
+
+    /// The time to compute a target, or to look at topics again, has come.
+    pub(in crate::coordinator) fn consumer_target(&mut self, now: Instant, at: Instant, group: &Arc<str>) {
+        let Some(live) = self.volatile.consumer.get_mut(group) else { return };
+        if live.target_is_due(at) {
+            self.refresh_consumer(now, group, Cause::Coordinator);
+        }
+    }
+
+    fn refresh_consumer(&mut self, now: Instant, group: &Arc<str>, cause: Cause) {
+        let wall_ms = self.wall_ms(now);
+        let writing = self.is_writing(group);
+        let (Some(stored), Some(topics)) = (self.consumer_group(group), self.volatile.topics.as_ref()) else {
+            return;
+        };
+        let may_compute = self.may_compute(stored, wall_ms);
+        if !writing {
+            let records = refresh::refresh(group, stored, topics, wall_ms, may_compute);
+            let records: Vec<Record> = records.into_iter().map(Record::Consumer).collect();
+            let late = !may_compute && (stored.epoch > stored.target_epoch || !records.is_empty());
+            self.write(group, records, None, Some(cause));
+            if !late {
+                return;
+            }
+        }
+        let wait = if writing { AGAIN } else { self.config.consumer_assignment_interval.max(AGAIN) };
+        let timers = &mut self.volatile.timers;
+        let live = self.volatile.consumer.entry(group.clone()).or_default();
+        live.look_after_target(timers, group, now + wait);
+    }
+
+    /// Topics changed: all consumer groups look whether that concerns them.
+    pub(in crate::coordinator) fn consumer_topics(&mut self, now: Instant, topics: &Topics) {
+        self.volatile.topics = Some(topics.clone());
+        let consumers = self.durable.groups().filter(|(_, group)| matches!(group, Group::Consumer(_)));
+        for id in consumers.map(|(id, _)| id.clone()).collect::<Vec<_>>() {
+            self.refresh_consumer(now, &id, Cause::Coordinator);
+        }
+    }
+
+    /// A group that was found in the log: its members' sessions begin.
+    pub(in crate::coordinator) fn load_consumer(&mut self, now: Instant, group: &Arc<str>) {
+        let Some(stored) = self.consumer_group(group) else { return };
+        let releases = |m: &ConsumerMember| {
+            (m.state == super::stored::MemberState::Unrevoked).then_some(m.rebalance_timeout_ms)
+        };
+        let members: Vec<_> = stored.members.iter().map(|(id, m)| (id.clone(), releases(m))).collect();
+        let session = now + self.config.consumer_session_timeout;
+        let timers = &mut self.volatile.timers;
+        let live = self.volatile.consumer.entry(group.clone()).or_default();
+        for (member, release) in members {
+            live.renew_session(timers, group, &member, session);
+            let release = release.map(|ms| now + crate::coordinator::durable::millis(ms));
+            live.expect_release(timers, group, &member, release);
+        }
+        live.look_after_target(timers, group, now + AGAIN);
+    }
+
+    /// The records that end an empty consumer group.
+    pub(in crate::coordinator) fn consumer_tombstones(id: &str) -> Vec<Record> {
+        use tontine_wire::group_records::*;
+        let group_id = id.to_owned();
+        let target = ConsumerGroupTargetAssignmentMetadataKey { group_id: group_id.clone() };
+        let group = ConsumerGroupMetadataKey { group_id };
+        let records = [ConsumerRecord::TargetEpoch(target, None), ConsumerRecord::Group(group, None)];
+        records.into_iter().map(Record::Consumer).collect()
+    }
+
+    /// Requests that waited for the log go on.
+    pub(in crate::coordinator) fn resume_deferred(&mut self, now: Instant) {
+        let ready: Vec<Arc<str>> =
+            self.volatile.deferred.keys().filter(|group| !self.is_writing(group)).cloned().collect();
+        for group in ready {
+            for deferred in self.volatile.deferred.remove(&group).unwrap_or_default() {
+                let Deferred { ticket, client, version, request, topics } = deferred;
+                self.dispatch(now, ticket, &client, version, request, &topics);
+            }
+        }
+    }
+}
+
+fn member_of(group: &StoredConsumer, identity: &MemberIdentity) -> Option<Arc<str>> {
+    let by_instance = identity.group_instance_id.as_deref().and_then(|instance| group.instance(instance));
+    if identity.member_id.is_empty() {
+        return by_instance.cloned();
+    }
+    let known = group.members.get_key_value(identity.member_id.as_str()).map(|(id, _)| id.clone())?;
+    (identity.group_instance_id.is_none() || by_instance == Some(&known)).then_some(known)
+}
