@@ -6,7 +6,10 @@
 
 use crate::cluster::ConnId;
 use bytes::Bytes;
-use tontine_group::Instant;
+use tontine_group::{
+    Instant,
+    member::{Plan, Planning},
+};
 
 /// A state machine that owns connections.
 pub trait Machine: Send + 'static {
@@ -25,6 +28,10 @@ pub trait Machine: Send + 'static {
     fn handle_disconnected(&mut self, now: Instant, conn: ConnId, why: String);
     /// A whole frame has arrived, without its length.
     fn handle_frame(&mut self, now: Instant, conn: ConnId, frame: Bytes);
+    /// What [`MachineOutput::Plan`] asked for is done. Only machines that ask get it.
+    fn handle_plan(&mut self, now: Instant, plan: Plan) {
+        let _ = (now, plan);
+    }
     /// The time that `Wait` named has come. A call too early or too often does nothing.
     fn handle_timeout(&mut self, now: Instant);
     /// What to do next. Called until it answers `Wait` or `Stop`.
@@ -32,7 +39,7 @@ pub trait Machine: Send + 'static {
 }
 
 /// What a machine wants done.
-#[derive(Debug, PartialEq)]
+#[derive(Debug)]
 #[must_use]
 pub enum MachineOutput<E> {
     /// Open a connection to the first address of this host that answers.
@@ -56,6 +63,8 @@ pub enum MachineOutput<E> {
         /// Which.
         conn: ConnId,
     },
+    /// Run this where it holds up nothing else, then bring the outcome to [`Machine::handle_plan`].
+    Plan(Planning),
     /// Tell the application.
     Event(E),
     /// Nothing to do until something comes in, or until this time.

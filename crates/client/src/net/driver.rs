@@ -13,10 +13,10 @@ use crate::{
 use bytes::Bytes;
 use std::{collections::BTreeMap, future::pending, time::Duration};
 use tokio::{
-    task::{AbortHandle, JoinSet},
+    task::{AbortHandle, JoinError, JoinSet},
     time::{sleep_until, timeout},
 };
-use tontine_group::Instant;
+use tontine_group::{Instant, member::Plan};
 
 /// How many frames may wait for the machine before reading stops.
 const FRAMES_WAITING: usize = 64;
@@ -95,6 +95,8 @@ struct Driver<M: Machine, F> {
     events_in: mpsc::Sender<NetEvent>,
     connections: BTreeMap<ConnId, Link>,
     tasks: JoinSet<()>,
+    /// Assignors at work, on threads of their own.
+    plans: JoinSet<Plan>,
 }
 
 struct Link {
@@ -129,6 +131,7 @@ impl<M: Machine, F: FnMut(M::Event)> Driver<M, F> {
             events_in,
             connections: BTreeMap::new(),
             tasks: JoinSet::new(),
+            plans: JoinSet::new(),
         }
     }
 
@@ -143,6 +146,7 @@ impl<M: Machine, F: FnMut(M::Event)> Driver<M, F> {
             tokio::select! {
                 command = self.inbox.recv(), if !self.abandoned => self.take_command(command),
                 Some(event) = self.events.recv() => self.take_event(event),
+                Some(plan) = self.plans.join_next() => self.take_plan(plan),
                 () = timer => self.machine.handle_timeout(self.clock.now()),
             }
             self.take_what_is_there();
@@ -176,6 +180,15 @@ impl<M: Machine, F: FnMut(M::Event)> Driver<M, F> {
                 self.abandoned = true;
                 self.machine.handle_abandoned(now);
             }
+        }
+    }
+
+    /// An assignor that panicked takes the machine with it, as if it had run here.
+    fn take_plan(&mut self, plan: Result<Plan, JoinError>) {
+        match plan.map_err(JoinError::try_into_panic) {
+            Ok(plan) => self.machine.handle_plan(self.clock.now(), plan),
+            Err(Ok(panic)) => std::panic::resume_unwind(panic),
+            Err(Err(_cancelled)) => {}
         }
     }
 
@@ -214,6 +227,9 @@ impl<M: Machine, F: FnMut(M::Event)> Driver<M, F> {
                     }
                 }
                 MachineOutput::Close { conn } => self.close(conn),
+                MachineOutput::Plan(planning) => {
+                    self.plans.spawn_blocking(move || planning.run());
+                }
                 MachineOutput::Event(event) => (self.on_event)(event),
                 MachineOutput::Wait(until) => return Rest::Until(until),
                 MachineOutput::Stop => return Rest::Stop,

@@ -89,7 +89,7 @@ impl World {
                     self.sender.handle_connected(self.now, conn);
                 }
                 MachineOutput::Write { conn, bytes } => self.write(conn, &bytes),
-                MachineOutput::Close { .. } => {}
+                MachineOutput::Close { .. } | MachineOutput::Plan(_) => {}
                 MachineOutput::Event(Event::Delivered(token, result)) => self.delivered.push((token, result)),
                 MachineOutput::Event(Event::Flushed(token)) => self.flushed.push(token),
                 MachineOutput::Wait(wake) => {

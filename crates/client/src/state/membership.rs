@@ -131,6 +131,7 @@ impl ConsumerState {
                     self.update_interest();
                     self.cluster.refresh_metadata(self.now);
                 }
+                Output::Plan(planning) => self.plannings.push_back(planning),
                 Output::Event(event) => self.member_event(event),
                 Output::Wait(deadline) => {
                     group.wake = deadline.map(|deadline| deadline.at);

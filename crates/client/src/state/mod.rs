@@ -35,7 +35,11 @@ use crate::{
 };
 use bytes::Bytes;
 use std::collections::{BTreeMap, VecDeque};
-use tontine_group::{Instant, TopicPartition, time::soonest};
+use tontine_group::{
+    Instant, TopicPartition,
+    member::{Plan, Planning},
+    time::soonest,
+};
 use tontine_wire::api::Response;
 
 /// A request that is under way, and what its answer is for.
@@ -67,6 +71,8 @@ pub struct ConsumerState {
     lookups: lookup::Lookups,
     flights: BTreeMap<Ticket, Flight>,
     tells: VecDeque<Tell>,
+    /// What the driver has to work out elsewhere.
+    plannings: VecDeque<Planning>,
     closing: Option<close::Closing>,
     interest: TopicsOfInterest,
     /// The time of the latest input.
@@ -88,6 +94,7 @@ impl ConsumerState {
             lookups: lookup::Lookups::default(),
             flights: BTreeMap::new(),
             tells: VecDeque::new(),
+            plannings: VecDeque::new(),
             closing: None,
             interest: TopicsOfInterest::default(),
             now: Instant::ZERO,
@@ -227,6 +234,13 @@ impl Machine for ConsumerState {
         self.cluster.handle_frame(now, conn, frame);
     }
 
+    fn handle_plan(&mut self, now: Instant, plan: Plan) {
+        self.now = now;
+        if let Some(group) = &mut self.group {
+            group.member.handle_plan(now, plan);
+        }
+    }
+
     fn handle_timeout(&mut self, now: Instant) {
         self.now = now;
         self.cluster.handle_timeout(now);
@@ -238,6 +252,9 @@ impl Machine for ConsumerState {
     fn poll_output(&mut self) -> MachineOutput<Event> {
         if let Some(output) = self.run() {
             return output;
+        }
+        if let Some(planning) = self.plannings.pop_front() {
+            return MachineOutput::Plan(planning);
         }
         if let Some(tell) = self.tells.pop_front() {
             return MachineOutput::Event(Event(tell));

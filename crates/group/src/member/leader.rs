@@ -2,6 +2,7 @@
 //!
 //! Nothing that another member sends can stop it: subscriptions that make no sense count as empty ones. Mirrors `ConsumerCoordinator.onLeaderElected`.
 
+use super::Ticket;
 use crate::{
     TopicPartition,
     assignor::{Assignor, MemberSubscription, SubscriptionReader},
@@ -42,14 +43,13 @@ impl Group {
     }
 
     /// Deals the partitions and writes each member's share.
-    pub(crate) fn plan(&self, assignor: &dyn Assignor, topics: &Topics) -> Vec<SyncGroupRequestAssignment> {
-        let known = self.known(topics);
-        let mut plan = assignor.assign(&known, &self.members);
+    fn plan(&self, assignor: &dyn Assignor, topics: &Topics) -> Vec<SyncGroupRequestAssignment> {
+        let mut plan = assignor.assign(topics, &self.members);
         // The cooperative assignors that come with the library withhold what moves by themselves; here everybody's own
         // assignor is made to. Kafka's client refuses such a plan with an exception, which ends the leader.
         cooperative::withhold(&self.members, &mut plan);
         let shares = plan.by_member(self.members.len());
-        let share = |(member, share): (usize, Vec<TopicPartition>)| self.write(member, share, &known);
+        let share = |(member, share): (usize, Vec<TopicPartition>)| self.write(member, share, topics);
         shares.into_iter().enumerate().filter_map(share).collect()
     }
 
@@ -80,6 +80,36 @@ impl Group {
             assignment: assignment.to_assignment(*version),
         })
     }
+}
+
+/// The leader's task, with all that is needed for it.
+#[derive(Clone, Debug)]
+#[must_use = "the group waits for its plan"]
+pub struct Planning {
+    ticket: Ticket,
+    assignor: Arc<dyn Assignor>,
+    group: Group,
+    topics: Topics,
+}
+
+impl Planning {
+    pub(crate) fn new(ticket: Ticket, assignor: Arc<dyn Assignor>, group: Group, topics: &Topics) -> Self {
+        let topics = group.known(topics);
+        Self { ticket, assignor, group, topics }
+    }
+
+    /// Runs the assignor.
+    pub fn run(&self) -> Plan {
+        let shares = self.group.plan(self.assignor.as_ref(), &self.topics);
+        Plan { ticket: self.ticket, shares }
+    }
+}
+
+/// What came out of a [`Planning`].
+#[derive(Clone, Debug)]
+pub struct Plan {
+    pub(crate) ticket: Ticket,
+    pub(crate) shares: Vec<SyncGroupRequestAssignment>,
 }
 
 /// The version that comes first in the metadata, as far as it can be spoken here.

@@ -30,6 +30,7 @@ mod watch;
 
 pub use callback::{Callback, Due, Granted, Occasion, Revocation};
 pub use config::MemberConfig;
+pub use leader::{Plan, Planning};
 pub use output::{CommitRefusal, Deadline, Event, MemberError, Output, SendError, Ticket, Transition, Why};
 
 use crate::{Cause, Instant, TopicPartition, assignor::RebalanceProtocol, ids::Membership, topics::Topics};
@@ -142,6 +143,11 @@ impl Member {
     /// The coordinator is known, or not any more. Its loss alone does not end a membership.
     pub fn handle_coordinator(&mut self, now: Instant, known: bool) {
         self.classic.handle_coordinator(now, known);
+    }
+
+    /// The partitions were dealt, as [`Output::Plan`] asked for. A plan that comes too late does nothing.
+    pub fn handle_plan(&mut self, now: Instant, plan: Plan) {
+        self.classic.handle_plan(now, plan);
     }
 
     /// Time passed. Calling it early does nothing.

@@ -12,10 +12,15 @@ pub(crate) struct Outbox {
 }
 
 impl Outbox {
+    /// A ticket that nothing else has.
+    pub(crate) fn ticket(&mut self) -> Ticket {
+        self.tickets += 1;
+        Ticket(self.tickets)
+    }
+
     /// Sends a request.
     pub(crate) fn send(&mut self, request: impl Into<Request>, timeout: Option<Duration>) -> Ticket {
-        self.tickets += 1;
-        let ticket = Ticket(self.tickets);
+        let ticket = self.ticket();
         self.waiting.push_back(Output::Send { ticket, request: request.into(), timeout });
         ticket
     }

@@ -1,6 +1,6 @@
 //! What goes in and out of a member, as types: requests, events, deadlines and errors. Decides nothing.
 
-use super::{MemberState, callback::Due};
+use super::{MemberState, callback::Due, leader::Planning};
 use crate::{Cause, Instant};
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 use tontine_wire::{ErrorCode, api::Request};
@@ -30,6 +30,10 @@ pub enum Output {
         /// The names.
         topics: BTreeSet<Arc<str>>,
     },
+    /// This member leads and has to deal the partitions: run it, and bring what comes out to
+    /// [`super::Member::handle_plan`]. The application's own assignor may take its time, so run it where it holds up
+    /// nothing else: heartbeats go on meanwhile.
+    Plan(Planning),
     /// Something happened that the application or the log should know.
     Event(Event),
     /// Nothing more to do until this point in time, or until something comes in.

@@ -299,7 +299,7 @@ fn a_static_member_that_misses_its_poll_deadline_falls_silent_and_does_not_leave
     rig.poll();
     assert_eq!(rig.run(), ["L(t-0 t-1)"]);
     let request = rig.join_request().1;
-    assert_eq!((request.member_id.as_str(), request.group_instance_id.as_deref()), ("", Some("i1")));
+    assert_eq!((request.member_id.as_str(), request.group_instance_id.as_deref()), ("m1", Some("i1")));
 }
 
 #[test]

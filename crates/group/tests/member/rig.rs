@@ -119,6 +119,7 @@ impl Rig {
                 Output::Send { ticket, request, .. } => self.requests.push_back((ticket, request)),
                 Output::FindCoordinator => self.lookups += 1,
                 Output::RefreshTopics { topics } => self.refreshes.push(topics),
+                Output::Plan(planning) => self.member.handle_plan(self.now, planning.run()),
                 Output::Event(Event::CallbackDue(_)) => self.announced += 1,
                 Output::Event(Event::Error(error)) => self.errors.push(error),
                 Output::Event(Event::Left) => self.left += 1,

@@ -368,6 +368,10 @@ impl World {
                     let wait = self.dice.millis(1, 10);
                     self.after(wait, Happening::Metadata(client));
                 }
+                Output::Plan(planning) => {
+                    let now = self.now;
+                    self.clients[client].member.handle_plan(now, planning.run());
+                }
                 Output::Event(Event::Left) => {
                     assert!(self.clients[client].owned.is_empty(), "left with partitions");
                     self.clients[client].left = true;

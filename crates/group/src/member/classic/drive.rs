@@ -96,7 +96,7 @@ impl Classic {
                 }
                 false
             }
-            SyncStep::Planning { .. } | SyncStep::Sent { .. } => false,
+            SyncStep::Planning { .. } | SyncStep::Dealing { .. } | SyncStep::Sent { .. } => false,
         }
     }
 
@@ -185,7 +185,7 @@ impl Classic {
                 SyncStep::Ready { .. } if self.coordinator_known => {
                     Some(Deadline { at: self.retry_at, why: Why::Retry })
                 }
-                SyncStep::Ready { .. } | SyncStep::Sent { .. } => None,
+                SyncStep::Dealing { .. } | SyncStep::Ready { .. } | SyncStep::Sent { .. } => None,
             },
             State::Leaving(leaving) => leaving.deadline.map(|at| Deadline { at, why: Why::Leave }),
             State::Unjoined

@@ -39,13 +39,13 @@ impl Classic {
     }
 
     /// The application does not poll: its partitions are for those that do. A static member only falls silent, so that it
-    /// finds its place again when it comes back within its session.
+    /// finds its place again, under its id, when it comes back within its session.
     pub(super) fn poll_deadline_missed(&mut self, now: Instant) {
         let cause = Cause::PollDeadline { silent: now - self.last_poll };
         if self.config.instance_id.is_none() && !self.identity.member_id.is_empty() {
             self.leave_behind(now, reason::of_cause(&cause));
         }
-        self.forget_generation(false);
+        self.forget_generation(self.config.instance_id.is_some());
         self.may_join = false;
         self.rejoin = Some(cause.clone());
         self.go(State::Unjoined, Some(cause));

@@ -72,7 +72,8 @@ impl Classic {
                 let reason = leaving.reason.clone();
                 self.leave_behind(now, reason);
             }
-            self.forget_generation(false);
+            // Whoever remains in the group comes back under its id: as a stranger it could fence itself.
+            self.forget_generation(!sends);
         }
         self.finish_leaving(now, deadline)
     }
@@ -83,7 +84,7 @@ impl Classic {
         if waits && self.subscription.is_empty() && now < deadline {
             return false;
         }
-        self.forget_generation(false);
+        self.forget_generation(!self.fenced);
         self.go(if self.fenced { State::Fenced } else { State::Unjoined }, None);
         self.outbox.event(Event::Left);
         true

@@ -20,6 +20,7 @@ use super::{
     Transition,
     backoff::{Backoff, Jitter},
     heart::Heart,
+    leader::Plan,
     outbox::Outbox,
     parting::Parting,
     watch::Watch,
@@ -234,6 +235,16 @@ impl Classic {
             self.recheck = true;
         }
         self.take_metadata();
+        self.advance(now);
+    }
+
+    pub(super) fn handle_plan(&mut self, now: Instant, plan: Plan) {
+        if let State::Syncing(Syncing { step, .. }) = &mut self.state
+            && let SyncStep::Dealing { ticket } = step
+            && *ticket == plan.ticket
+        {
+            *step = SyncStep::Ready { plan: plan.shares };
+        }
         self.advance(now);
     }
 

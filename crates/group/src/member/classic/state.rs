@@ -43,6 +43,8 @@ pub(super) struct Syncing {
 pub(super) enum SyncStep {
     /// The leader has asked for metadata; it plans when it comes, or at a deadline with what it has.
     Planning { group: Group, until: Instant },
+    /// The leader's assignor deals the partitions, outside of this machine.
+    Dealing { ticket: Ticket },
     /// SyncGroup is to be sent; only the leader has something to say in it.
     Ready { plan: Vec<SyncGroupRequestAssignment> },
     /// SyncGroup is on its way. The plan is kept in case that it has to be sent again.

@@ -7,7 +7,10 @@ use super::{
 use crate::{
     Cause, Instant, TopicPartition,
     assignor::RebalanceProtocol,
-    member::{MemberError, Output, SendError, leader::flat},
+    member::{
+        MemberError, Output, SendError,
+        leader::{Planning, flat},
+    },
 };
 use std::{collections::BTreeSet, sync::Arc};
 use tontine_wire::{
@@ -41,16 +44,18 @@ impl Classic {
         self.plan_now();
     }
 
-    /// Plans with the metadata at hand. Does nothing unless this member leads and has not planned yet.
+    /// Has the partitions dealt with the metadata at hand. Does nothing unless this member leads and has not planned yet.
     pub(super) fn plan_now(&mut self) {
         let State::Syncing(syncing) = &mut self.state else { return };
-        let SyncStep::Planning { group, .. } = &syncing.step else { return };
+        let SyncStep::Planning { group, .. } = &mut syncing.step else { return };
         let Some(assignor) = self.config.assignor(&syncing.assignor) else { return };
-        let plan = group.plan(assignor.as_ref(), &self.topics);
+        let ticket = self.outbox.ticket();
+        let planning = Planning::new(ticket, assignor.clone(), std::mem::take(group), &self.topics);
         if let Some(watch) = &mut self.watch {
             watch.planned_from(&self.topics);
         }
-        syncing.step = SyncStep::Ready { plan };
+        self.outbox.push(Output::Plan(planning));
+        syncing.step = SyncStep::Dealing { ticket };
     }
 
     pub(super) fn send_sync(&mut self) {
