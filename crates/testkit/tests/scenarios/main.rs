@@ -5,7 +5,11 @@
 
 mod callbacks;
 mod commits;
+mod deadlocks;
 mod delivery;
+mod liveness;
 mod offsets_across_ownerships;
+mod pausing;
 mod rig;
 mod silence;
+mod static_members;

@@ -11,7 +11,7 @@ use std::{
 use tontine::{
     Assigned, Consumer, Error, ListenerResult, Lost, RebalanceListener, Records, Revoked, TopicPartition,
 };
-use tontine_broker::{Broker, Verdict};
+use tontine_broker::{Broker, Builder, Verdict};
 use tontine_testkit::{
     history::{Callback, CommitResult, End, History, MemberLog},
     invariants::Evidence,
@@ -49,7 +49,16 @@ impl Stage {
     }
 
     pub async fn of_nodes(nodes: usize, topics: &[(&str, i32)]) -> Self {
-        let mut builder = Broker::builder().nodes(nodes).config("group.min.session.timeout.ms", "100");
+        Self::built(Broker::builder().nodes(nodes), topics).await
+    }
+
+    pub async fn configured(topics: &[(&str, i32)], settings: &[Setting]) -> Self {
+        let set = |builder: Builder, (key, value): &Setting| builder.config(key, value);
+        Self::built(settings.iter().fold(Broker::builder(), set), topics).await
+    }
+
+    pub async fn built(builder: Builder, topics: &[(&str, i32)]) -> Self {
+        let mut builder = builder.config("group.min.session.timeout.ms", "100");
         for (name, partitions) in topics {
             builder = builder.topic(*name, *partitions);
         }
