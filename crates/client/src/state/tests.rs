@@ -246,6 +246,7 @@ impl Rig {
                     self.waiting.push((conn, bytes.slice(4..), self.now));
                 }
                 MachineOutput::Close { conn } => drop(self.conns.remove(&conn)),
+                MachineOutput::Plan(planning) => self.state.handle_plan(self.now, planning.run()),
                 MachineOutput::Event(event) => self.desk.hear(self.now, event),
                 MachineOutput::Stop => return None,
                 MachineOutput::Wait(at) => {
