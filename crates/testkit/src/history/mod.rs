@@ -8,8 +8,10 @@
 
 mod event;
 mod ownership;
+mod reading;
 mod recorder;
 
 pub use event::{Callback, CommitResult, End, Event, What};
 pub use ownership::{Ownership, OwnershipEnd, ownerships};
-pub use recorder::{History, MemberLog, callbacks, delivered, shapes};
+pub use reading::{callbacks, delivered, shapes};
+pub use recorder::{History, MemberLog};
