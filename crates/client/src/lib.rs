@@ -37,4 +37,6 @@ pub use offsets::{OffsetAndMetadata, OffsetAndTimestamp};
 pub use producer::Producer;
 pub use producer::{ProducerRecord, RecordMetadata};
 pub use records::{Header, Headers, Iter as RecordsIter, OwnedRecord, PartitionRecords, Record, Records};
+/// What an assignor of one's own is made of.
+pub use tontine_group::{Assignment, assignor, topics};
 pub use tontine_group::TopicPartition;
