@@ -137,13 +137,13 @@ impl Cluster {
         for id in self.node_ids() {
             self.start_node(id).await?;
         }
-        self.plain().until_in_sync(Duration::from_secs(60)).await?;
+        self.plain().until_in_sync(Duration::from_secs(120)).await?;
         self.plain().elect_preferred_leaders().await
     }
 
     /// Waits until the coordinator of `group` answers for it: a new `__consumer_offsets` is loaded first.
     pub async fn until_coordinated(&self, group: &str) -> Result<(), Failure> {
-        wait::within("the coordinator serves", Duration::from_secs(30), self.plain().describe_group(group))
+        wait::within("the coordinator serves", Duration::from_secs(60), self.plain().describe_group(group))
             .await?
             .map(drop)
     }

@@ -22,7 +22,7 @@ use tontine_wire::api::produce::{PartitionProduceData, ProduceRequest, TopicProd
 use tontine_wire::records::{BatchBuilder, Compression};
 
 /// How long a question is asked again.
-const DEADLINE: Duration = Duration::from_secs(30);
+const DEADLINE: Duration = Duration::from_secs(60);
 const CLIENT_ID: &str = "tontine-plain";
 
 /// `host:port` of brokers to ask; any of them will do.

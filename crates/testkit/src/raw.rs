@@ -12,7 +12,7 @@ use tontine_wire::frame::{correlation_id, decode_response, encode_request, split
 use tontine_wire::header::RequestHeader;
 
 /// How long an answer may take, parked joins included.
-const ANSWER: Duration = Duration::from_secs(20);
+const ANSWER: Duration = Duration::from_secs(60);
 const FRAME_LIMIT: usize = 64 << 20;
 
 /// A connection to one broker. Answers come in the order of the requests.

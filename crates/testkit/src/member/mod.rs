@@ -21,7 +21,7 @@ use tokio::task::JoinHandle;
 use tontine::Consumer;
 
 /// How long a member may take to do what it is told.
-const DEADLINE: Duration = Duration::from_secs(30);
+const DEADLINE: Duration = Duration::from_secs(60);
 
 /// What a closure for [`Member::with`] returns.
 pub type Doing<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;

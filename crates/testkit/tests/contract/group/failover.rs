@@ -15,7 +15,7 @@ pub fn register(suite: &mut Suite, mode: Mode) {
     ]);
 }
 
-const LONG: Duration = Duration::from_secs(60);
+const LONG: Duration = Duration::from_secs(120);
 
 /// The address of the group's coordinator, and the node that has it.
 async fn coordinator_node(work: &Work) -> Result<i32, Failure> {

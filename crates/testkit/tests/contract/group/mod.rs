@@ -33,7 +33,7 @@ pub fn register(suite: &mut Suite) {
     upgrade::register(suite);
 }
 
-pub const SOON: Duration = Duration::from_secs(30);
+pub const SOON: Duration = Duration::from_secs(60);
 
 /// A task that writes until it is told to stop.
 struct Producer {

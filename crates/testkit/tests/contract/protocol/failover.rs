@@ -16,7 +16,7 @@ pub fn register(suite: &mut Suite) {
     ]);
 }
 
-const LONG: Duration = Duration::from_secs(60);
+const LONG: Duration = Duration::from_secs(120);
 
 async fn coordinator_id(client: &PlainClient, group: &str) -> Result<i32, Failure> {
     wait::until("somebody coordinates the group", LONG, async || {
