@@ -27,9 +27,7 @@ impl ConsumerState {
         partition.topic_id = self.cluster.metadata().topic(&name.topic).map_or(Uuid::ZERO, |topic| topic.id);
         let stuck = partition.phase == Phase::Stuck;
         self.fetches.partitions.insert(name.clone(), partition);
-        self.fetches.reindex();
-        self.fetches.seeking = true;
-        self.interest_is_stale = true;
+        self.fetches.stale = true;
         if stuck {
             self.deliver(name, incarnation, Delivery::Failed(Error::NoOffset(vec![name.clone()])));
         }
@@ -61,8 +59,7 @@ impl ConsumerState {
         for name in names {
             self.fetches.partitions.remove(name);
         }
-        self.fetches.reindex();
-        self.interest_is_stale = true;
+        self.fetches.stale = true;
     }
 
     /// What is about to go away is fetched no more.
@@ -85,7 +82,7 @@ impl ConsumerState {
                 self.add(&name, Some(incarnation));
             }
         }
-        self.fetches.reindex();
+        self.fetches.stale = true;
     }
 
     pub(super) fn seek(&mut self, name: &TopicPartition, incarnation: Incarnation, target: &SeekTarget) {
@@ -98,8 +95,7 @@ impl ConsumerState {
             SeekTarget::Spot(spot) => Phase::Spot(spot),
         };
         partition.restart(incarnation, phase);
-        self.fetches.reindex();
-        self.fetches.seeking = true;
+        self.fetches.stale = true;
     }
 
     pub(super) fn pause(&mut self, names: &[TopicPartition], paused: bool) {

@@ -172,11 +172,13 @@ impl ConsumerState {
     }
 
     /// Whether a commit that met a rebalance waits for its end, which needs nothing of the application: that may be
-    /// waiting for this very commit. What is still owned is still owned then.
+    /// waiting for this very commit. What is still owned is still owned then. A member that is leaving waits for nothing:
+    /// the round may be waiting for it.
     fn outlives_the_round(&self, commit: &Commit) -> bool {
-        let is_cooperative =
-            self.group.as_ref().is_some_and(|g| g.member.rebalance_protocol() == Cooperative);
-        is_cooperative
+        let stays = self.group.as_ref().is_some_and(|group| {
+            group.member.rebalance_protocol() == Cooperative && group.member.state() != MemberState::Leaving
+        });
+        stays
             && commit.kind != CommitKind::OnTimer
             && commit.ended == self.memberships_ended()
             && self.is_still_owned(commit)

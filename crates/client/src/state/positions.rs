@@ -56,7 +56,6 @@ impl ConsumerState {
             None => {
                 if let Some(partition) = self.partition_as(name, incarnation) {
                     partition.phase = Phase::Spot(Spot::End);
-                    self.fetches.seeking = true;
                 }
             }
         }
@@ -76,7 +75,6 @@ impl ConsumerState {
         let Some(partition) = self.partition_as(name, incarnation) else { return };
         partition.phase = phase;
         partition.worked();
-        self.fetches.seeking = true;
         if phase == Phase::Stuck {
             self.deliver(name, incarnation, Delivery::Failed(otherwise));
         }
