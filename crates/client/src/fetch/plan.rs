@@ -100,6 +100,37 @@ pub(crate) struct Fetches {
     pub(crate) stale: bool,
     /// The next time that something may be fetched that may not be now.
     pub(crate) wake: Option<Instant>,
+    /// Some partitions may not know yet where they start.
+    pub(crate) seeking: bool,
+    /// The next time that a partition may be tried again.
+    retry_at: Option<Instant>,
+    index: Option<Index>,
+}
+
+/// Who is asked for which partitions. Made anew only when that changes, so that an answer of one broker costs no look at
+/// the partitions of all others.
+#[derive(Debug, Default)]
+struct Index {
+    by_node: BTreeMap<i32, Vec<TopicPartition>>,
+    leaderless: Vec<TopicPartition>,
+    /// When a follower is no longer preferred.
+    until: Option<Instant>,
+}
+
+impl Index {
+    fn new(now: Instant, partitions: &mut BTreeMap<TopicPartition, Partition>, metadata: &Metadata) -> Self {
+        let mut index = Self::default();
+        let is_known = |id: &i32| metadata.brokers().contains_key(id);
+        for (name, partition) in partitions {
+            partition.preferred = partition.preferred.filter(|(node, until)| *until > now && is_known(node));
+            index.until = soonest(index.until, partition.preferred.map(|(_, until)| until));
+            match partition.preferred.map(|(node, _)| node).or(metadata.leader(name).filter(is_known)) {
+                Some(node) => index.by_node.entry(node).or_default().push(name.clone()),
+                None => index.leaderless.push(name.clone()),
+            }
+        }
+        index
+    }
 }
 
 /// What to ask of one broker.
@@ -117,7 +148,16 @@ pub(crate) struct Plan {
 
 impl Fetches {
     pub(crate) fn new(settings: FetchSettings) -> Self {
-        Self { settings, partitions: BTreeMap::new(), nodes: BTreeMap::new(), stale: false, wake: None }
+        Self {
+            settings,
+            partitions: BTreeMap::new(),
+            nodes: BTreeMap::new(),
+            stale: false,
+            wake: None,
+            seeking: false,
+            retry_at: None,
+            index: None,
+        }
     }
 
     /// How many bytes of one partition may wait.
@@ -126,49 +166,64 @@ impl Fetches {
         buffer::share(self.settings.queue_bytes, self.partitions.len(), most)
     }
 
+    /// Leaders or partitions have changed: who is asked for what has to be looked up again.
+    pub(crate) fn reindex(&mut self) {
+        self.index = None;
+        self.stale = true;
+    }
+
     /// What may be fetched now from brokers that have nothing to do.
     pub(crate) fn plan(&mut self, now: Instant, metadata: &Metadata) -> Plan {
         let share = self.share();
+        let index = match self.index.take() {
+            Some(index) if index.until.is_none_or(|until| until > now) => index,
+            _ => Index::new(now, &mut self.partitions, metadata),
+        };
         let mut plan = Plan::default();
-        let mut wake = None;
-        for (name, partition) in &mut self.partitions {
-            if let Some(at) = partition.retry_at().filter(|at| *at > now) {
-                wake = soonest(wake, Some(at));
-            }
-            let Some(position) = partition.fetchable(now, share) else { continue };
-            if partition.preferred.is_some_and(|(_, until)| until <= now) {
-                partition.preferred = None;
-            }
-            let known = metadata.partition(name);
-            let leader = known.and_then(|p| p.leader).filter(|id| metadata.brokers().contains_key(id));
-            let preferred =
-                partition.preferred.map(|(node, _)| node).filter(|id| metadata.brokers().contains_key(id));
-            let Some(node) = preferred.or(leader) else {
-                plan.leaderless.push(name.clone());
+        self.wake = index.until;
+        for (id, names) in &index.by_node {
+            let node = self.nodes.entry(*id).or_default();
+            if node.under_way.is_some() && node.aside.is_some() {
                 continue;
-            };
+            }
+            if let Some(at) = node.not_before_at(now).filter(|at| *at > now) {
+                self.wake = soonest(self.wake, Some(at));
+                continue;
+            }
+            let wanted = node.without_covered(Self::wanted(&self.partitions, names, now, share, metadata));
+            if wanted.is_empty() {
+                continue;
+            }
+            let plans = if node.under_way.is_none() { &mut plan.by_node } else { &mut plan.aside };
+            plans.insert(*id, wanted);
+        }
+        let fetchable = |name: &&TopicPartition| {
+            self.partitions.get(*name).is_some_and(|p| p.fetchable(now, share).is_some())
+        };
+        plan.leaderless = index.leaderless.iter().filter(fetchable).cloned().collect();
+        self.index = Some(index);
+        plan
+    }
+
+    fn wanted(
+        partitions: &BTreeMap<TopicPartition, Partition>,
+        names: &[TopicPartition],
+        now: Instant,
+        share: usize,
+        metadata: &Metadata,
+    ) -> Wanted {
+        let one = |name: &TopicPartition| {
+            let partition = partitions.get(name)?;
+            let position = partition.fetchable(now, share)?;
             let asked = Asked {
                 topic_id: partition.topic_id,
                 offset: position.offset,
-                leader_epoch: known.and_then(|p| p.leader_epoch).unwrap_or(-1),
+                leader_epoch: metadata.partition(name).and_then(|p| p.leader_epoch).unwrap_or(-1),
                 max_bytes: i32::try_from(share).unwrap_or(i32::MAX),
             };
-            plan.by_node.entry(node).or_default().insert(name.clone(), (asked, partition.incarnation));
-        }
-        for (id, wanted) in std::mem::take(&mut plan.by_node) {
-            let node = self.nodes.entry(id).or_default();
-            let (at, free) = (node.not_before_at(now), node.under_way.is_none());
-            let wanted = node.without_covered(wanted);
-            match at.filter(|at| *at > now) {
-                _ if wanted.is_empty() => {}
-                Some(at) => wake = soonest(wake, Some(at)),
-                None if free => drop(plan.by_node.insert(id, wanted)),
-                None if node.aside.is_none() => drop(plan.aside.insert(id, wanted)),
-                None => {}
-            }
-        }
-        self.wake = wake;
-        plan
+            Some((name.clone(), (asked, partition.incarnation)))
+        };
+        names.iter().filter_map(one).collect()
     }
 
     /// The request that asks a broker for this.
@@ -204,7 +259,37 @@ impl Fetches {
     /// Partitions in this phase that may be tried now; also those that go away: a listener may ask for their position in
     /// revoked.
     pub(crate) fn due(&self, now: Instant, phase: impl Fn(&Phase) -> bool) -> Vec<TopicPartition> {
+        if !self.seeking {
+            return Vec::new();
+        }
         let due = self.partitions.iter().filter(|(_, p)| phase(&p.phase) && p.is_due(now));
         due.map(|(name, _)| name.clone()).collect()
+    }
+
+    /// Looks whether any partition still does not know where it starts.
+    pub(crate) fn look_for_seeking(&mut self) {
+        let seeks = |p: &Partition| matches!(p.phase, Phase::Committed | Phase::Spot(_));
+        self.seeking = self.seeking && self.partitions.values().any(seeks);
+    }
+
+    /// A partition failed and is tried again at this time.
+    pub(crate) fn retry(&mut self, at: Option<Instant>) {
+        self.retry_at = soonest(self.retry_at, at);
+        (self.stale, self.seeking) = (true, true);
+    }
+
+    /// Time passed: what failed may be tried again.
+    pub(crate) fn time_passed(&mut self, now: Instant) {
+        if self.retry_at.is_some_and(|at| at <= now) {
+            let later = self.partitions.values().filter_map(Partition::retry_at).filter(|at| *at > now);
+            self.retry_at = later.min();
+            self.stale = true;
+        }
+        self.stale |= self.wake.is_some_and(|at| at <= now);
+    }
+
+    /// When to say that time has passed.
+    pub(crate) fn wake_at(&self) -> Option<Instant> {
+        soonest(self.wake, self.retry_at)
     }
 }

@@ -27,7 +27,9 @@ impl ConsumerState {
         partition.topic_id = self.cluster.metadata().topic(&name.topic).map_or(Uuid::ZERO, |topic| topic.id);
         let stuck = partition.phase == Phase::Stuck;
         self.fetches.partitions.insert(name.clone(), partition);
-        self.fetches.stale = true;
+        self.fetches.reindex();
+        self.fetches.seeking = true;
+        self.interest_is_stale = true;
         if stuck {
             self.deliver(name, incarnation, Delivery::Failed(Error::NoOffset(vec![name.clone()])));
         }
@@ -59,7 +61,8 @@ impl ConsumerState {
         for name in names {
             self.fetches.partitions.remove(name);
         }
-        self.fetches.stale = true;
+        self.fetches.reindex();
+        self.interest_is_stale = true;
     }
 
     /// What is about to go away is fetched no more.
@@ -82,7 +85,7 @@ impl ConsumerState {
                 self.add(&name, Some(incarnation));
             }
         }
-        self.fetches.stale = true;
+        self.fetches.reindex();
     }
 
     pub(super) fn seek(&mut self, name: &TopicPartition, incarnation: Incarnation, target: &SeekTarget) {
@@ -95,7 +98,8 @@ impl ConsumerState {
             SeekTarget::Spot(spot) => Phase::Spot(spot),
         };
         partition.restart(incarnation, phase);
-        self.fetches.stale = true;
+        self.fetches.reindex();
+        self.fetches.seeking = true;
     }
 
     pub(super) fn pause(&mut self, names: &[TopicPartition], paused: bool) {

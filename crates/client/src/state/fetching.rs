@@ -100,8 +100,9 @@ impl ConsumerState {
         let (base, max) = (self.settings.retry_backoff, self.settings.retry_backoff_max);
         if let Some(partition) = self.fetches.partitions.get_mut(name) {
             partition.failed(self.now, base, max);
+            let at = partition.retry_at();
+            self.fetches.retry(at);
         }
-        self.fetches.stale = true;
     }
 
     pub(super) fn fetch_responded(&mut self, id: i32, ticket: Ticket, result: Result<Response, SendError>) {
@@ -136,6 +137,7 @@ impl ConsumerState {
                 partition.preferred = None;
             }
         }
+        self.fetches.reindex();
         self.cluster.refresh_metadata(self.now);
     }
 
@@ -196,6 +198,7 @@ impl ConsumerState {
             let until = self.now + self.settings.metadata_max_age;
             if let Some(partition) = self.partition_as(name, incarnation) {
                 partition.preferred = Some((data.preferred_read_replica, until));
+                self.fetches.reindex();
             }
         }
         if end_moved {
@@ -259,7 +262,9 @@ impl ConsumerState {
 
     fn try_later(&mut self, name: &TopicPartition, incarnation: Incarnation, refresh: bool) {
         let Some(partition) = self.partition_as(name, incarnation) else { return };
-        partition.preferred = None;
+        if partition.preferred.take().is_some() {
+            self.fetches.reindex();
+        }
         if refresh {
             self.leader_failed(name);
             self.cluster.refresh_metadata(self.now);
@@ -297,12 +302,14 @@ impl ConsumerState {
         if let Some(partition) = self.partition_as(name, incarnation) {
             partition.preferred = None;
         }
+        self.fetches.reindex();
         true
     }
 
     fn out_of_range(&mut self, name: &TopicPartition, incarnation: Incarnation, position: Position) {
         let Some(partition) = self.partition_as(name, incarnation) else { return };
         if partition.preferred.take().is_some() {
+            self.fetches.reindex();
             // A follower may be behind: only the leader's word counts.
             return;
         }

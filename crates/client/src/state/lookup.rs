@@ -90,11 +90,13 @@ impl ConsumerState {
             why: None,
         };
         self.lookups.calls.insert(call, state);
+        self.interest_is_stale = true;
         self.update_interest();
     }
 
     pub(super) fn ask_partitions(&mut self, call: CallId, topic: Arc<str>, timeout: Duration) {
         self.lookups.topics.push((call, topic, self.now + timeout, timeout));
+        self.interest_is_stale = true;
         self.update_interest();
         self.answer_partitions();
         if !self.lookups.topics.is_empty() {

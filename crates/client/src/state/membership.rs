@@ -78,6 +78,8 @@ impl ConsumerState {
         let now = self.now;
         if let Some(group) = self.group.as_mut().filter(|group| group.wanted.is_some()) {
             group.member.poll(now);
+            // A lookup that was refused for good may succeed by now.
+            self.cluster.find_coordinator(now, &group.id);
         }
     }
 
@@ -128,6 +130,7 @@ impl ConsumerState {
                 }
                 Output::RefreshTopics { topics } => {
                     group.needed = topics;
+                    self.interest_is_stale = true;
                     self.update_interest();
                     self.cluster.refresh_metadata(self.now);
                 }

@@ -34,13 +34,16 @@ use crate::{
     machine::{Machine, MachineOutput},
 };
 use bytes::Bytes;
-use std::collections::{BTreeMap, VecDeque};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::Arc,
+};
 use tontine_group::{
     Instant, TopicPartition,
     member::{Plan, Planning},
     time::soonest,
 };
-use tontine_wire::api::Response;
+use tontine_wire::{ErrorCode, api::Response};
 
 /// A request that is under way, and what its answer is for.
 #[derive(Debug)]
@@ -75,6 +78,10 @@ pub struct ConsumerState {
     plannings: VecDeque<Planning>,
     closing: Option<close::Closing>,
     interest: TopicsOfInterest,
+    /// Subscribed topics that cannot be read, as the application has been told.
+    bad_topics: BTreeMap<Arc<str>, ErrorCode>,
+    /// Which topics matter may have changed.
+    interest_is_stale: bool,
     /// The time of the latest input.
     now: Instant,
     incarnations: u64,
@@ -97,6 +104,8 @@ impl ConsumerState {
             plannings: VecDeque::new(),
             closing: None,
             interest: TopicsOfInterest::default(),
+            bad_topics: BTreeMap::new(),
+            interest_is_stale: true,
             now: Instant::ZERO,
             incarnations: 0,
             wake: None,
@@ -122,6 +131,8 @@ impl ConsumerState {
     }
 
     fn asked(&mut self, ask: Ask) {
+        let is_frequent = matches!(ask, Ask::Poll | Ask::Credit { .. } | Ask::Commit { .. });
+        self.interest_is_stale |= !is_frequent;
         match ask {
             Ask::Subscribe(wanted) => self.subscribe(wanted),
             Ask::Leave { call, reason, forever, timeout } => self.leave(call, &reason, forever, timeout),
@@ -173,6 +184,7 @@ impl ConsumerState {
         self.send_commits();
         self.send_committed();
         self.send_lookups();
+        self.fetches.look_for_seeking();
         self.send_fetches();
         self.finish_closing();
         worked || self.flights.len() != sent
@@ -194,7 +206,7 @@ impl ConsumerState {
         [
             self.wake,
             self.member_wake(),
-            self.fetches.wake,
+            self.fetches.wake_at(),
             self.commits.wake(),
             self.committed.wake(),
             self.lookups.wake(),
@@ -245,7 +257,7 @@ impl Machine for ConsumerState {
         self.now = now;
         self.cluster.handle_timeout(now);
         self.member_timeout();
-        self.fetches.stale = true;
+        self.fetches.time_passed(now);
         self.expire();
     }
 

@@ -56,6 +56,7 @@ impl ConsumerState {
             None => {
                 if let Some(partition) = self.partition_as(name, incarnation) {
                     partition.phase = Phase::Spot(Spot::End);
+                    self.fetches.seeking = true;
                 }
             }
         }
@@ -75,6 +76,7 @@ impl ConsumerState {
         let Some(partition) = self.partition_as(name, incarnation) else { return };
         partition.phase = phase;
         partition.worked();
+        self.fetches.seeking = true;
         if phase == Phase::Stuck {
             self.deliver(name, incarnation, Delivery::Failed(otherwise));
         }

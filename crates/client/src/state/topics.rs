@@ -4,12 +4,19 @@
 //! afresh, no position is taken over.
 
 use super::{ConsumerState, Tell, Wanted};
-use crate::cluster::TopicsOfInterest;
-use std::{collections::BTreeSet, sync::Arc};
+use crate::{Error, cluster::TopicsOfInterest};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+use tontine_wire::ErrorCode;
 
 impl ConsumerState {
     /// Tells the cluster which topics matter, when that changed.
     pub(super) fn update_interest(&mut self) {
+        if !std::mem::take(&mut self.interest_is_stale) {
+            return;
+        }
         let interest = self.topics_of_interest();
         if interest != self.interest {
             self.interest = interest.clone();
@@ -37,12 +44,13 @@ impl ConsumerState {
         self.hurry_partitions();
         self.hurry_lookups();
         self.resolve_pattern();
+        self.complain();
         self.answer_partitions();
         let topics = self.cluster.metadata().to_topics();
         if let Some(group) = &mut self.group {
             group.member.handle_topics(self.now, &topics);
         }
-        self.fetches.stale = true;
+        self.fetches.reindex();
     }
 
     /// What waited for another leader goes on when there is one.
@@ -53,6 +61,27 @@ impl ConsumerState {
                 partition.leader_is_known(known.leader_epoch);
             }
         }
+    }
+
+    /// Tells the application of topics that it names and that no waiting will make readable, once each.
+    fn complain(&mut self) {
+        let mut bad = BTreeMap::new();
+        let Some(Wanted::Names(names)) = self.group.as_ref().and_then(|group| group.wanted.as_ref()) else {
+            return;
+        };
+        for name in names {
+            let code = self.cluster.metadata().topic(name).map_or(ErrorCode::NONE, |topic| topic.error);
+            if code.is_err() && !code.is_retriable() {
+                bad.insert(name.clone(), code);
+            }
+        }
+        for (name, code) in &bad {
+            if self.bad_topics.get(name) != Some(code) {
+                let error = Error::broker(*code, format!("subscribing to `{name}`"), None);
+                self.tells.push_back(Tell::Failed { error, fatal: false });
+            }
+        }
+        self.bad_topics = bad;
     }
 
     /// Subscribes to what the pattern stands for, when that changed.
@@ -92,6 +121,7 @@ impl ConsumerState {
             let (incarnation, phase) = (self.next_incarnation(), self.first_phase());
             if let Some(partition) = self.fetches.partitions.get_mut(&name) {
                 partition.restart(incarnation, phase);
+                self.fetches.seeking = true;
                 self.tell(Tell::Restarted { partition: name, incarnation });
             }
         }

@@ -255,3 +255,37 @@ async fn a_twin_fences_the_older_static_member_for_good() {
     b.poll(TICK).await.unwrap();
     assert_eq!(b.assignment().len(), 1);
 }
+
+#[tokio::test]
+async fn a_topic_that_cannot_exist_is_reported_by_poll_once() {
+    let broker = broker(&[("t", 1)]).await;
+    plain(&broker).fill("t", 1, 3).await.unwrap();
+    let mut a = consumer(&broker, "g", &[]);
+    a.subscribe(["t", "no such/topic"], ()).await.unwrap();
+    let (mut seen, mut errors) = (0, Vec::new());
+    let all = tokio::time::timeout(LONG, async {
+        while seen < 3 || errors.is_empty() {
+            match a.poll(TICK).await {
+                Ok(records) => seen += records.len(),
+                Err(error) => errors.push(error),
+            }
+        }
+    });
+    all.await.unwrap();
+    assert_eq!(errors.len(), 1, "{errors:?}");
+    assert!(errors[0].to_string().contains("no such/topic"), "{}", errors[0]);
+}
+
+#[tokio::test]
+async fn a_seek_is_not_held_up_by_the_long_poll_of_others() {
+    let broker = broker(&[("t", 2)]).await;
+    plain(&broker).produce("t", 0, 5).await.unwrap();
+    let mut a = consumer(&broker, "g", &[("fetch.max.wait.ms", "60000")]);
+    a.assign([("t", 0), ("t", 1)]).unwrap();
+    read(&mut a, 5).await;
+    assert!(a.poll(Duration::from_millis(50)).await.unwrap().is_empty());
+    a.seek(&partition("t", 0), 3).unwrap();
+    assert_eq!(read(&mut a, 2).await.len(), 2);
+    plain(&broker).produce("t", 0, 1).await.unwrap();
+    assert_eq!(read(&mut a, 1).await.len(), 1);
+}
