@@ -15,11 +15,19 @@ pub(super) struct Recorder {
     pub(super) consumed: Arc<Consumed>,
 }
 
+/// What a callback sees of the consumer around it.
+struct Seen {
+    generation: Option<i32>,
+    /// How many partitions are assigned.
+    assignment: usize,
+}
+
 impl Recorder {
-    fn called(&self, callback: Callback, partitions: &[TopicPartition], generation: Option<i32>) {
-        if let Some(generation) = generation {
+    fn called(&self, callback: Callback, partitions: &[TopicPartition], seen: &Seen) {
+        if let Some(generation) = seen.generation {
             self.log.write(What::Note(format!("generation {generation}")));
         }
+        self.log.write(What::Note(format!("assignment {}", seen.assignment)));
         self.log.called(callback, partitions.to_vec());
     }
 
@@ -57,14 +65,24 @@ impl Recorder {
         self.linger(what.as_ref()).await
     }
 
+    async fn commit(&self, cx: &mut Revoked<'_>) -> ListenerResult {
+        let offsets = self.consumed.all();
+        self.log.commit_sent(offsets.clone());
+        let result = cx.commit_sync().await;
+        self.log.commit_ended(offsets, commit_result(result.clone()));
+        Ok(result?)
+    }
+
     async fn revoked(&self, cx: &mut Revoked<'_>, callback: Callback) -> ListenerResult {
         let what = self.todo.take(callback);
+        if let Some(In::WakeAndCommit(waker)) = &what {
+            waker.wake();
+            self.commit(cx).await?;
+        }
         if matches!(what, Some(In::Commit)) || (self.commit.is_in_revoked() && callback == Callback::Revoked)
         {
-            let offsets = self.consumed.all();
-            self.log.commit_sent(offsets.clone());
-            let result = commit_result(cx.commit_sync().await);
-            self.log.commit_ended(offsets, result);
+            // How it ended is in the history; a test that wants the callback to fail says so.
+            let _ = self.commit(cx).await;
         }
         self.consumed.forget(cx.partitions());
         self.linger(what.as_ref()).await
@@ -74,7 +92,8 @@ impl Recorder {
 impl RebalanceListener for Recorder {
     async fn on_partitions_assigned(&mut self, cx: &mut Assigned<'_>) -> ListenerResult {
         let generation = cx.group_metadata().ok().and_then(|m| m.generation);
-        self.called(Callback::Assigned, cx.partitions(), generation);
+        let seen = Seen { generation, assignment: cx.assignment().len() };
+        self.called(Callback::Assigned, cx.partitions(), &seen);
         let result = self.assigned(cx).await;
         self.log.returned(Callback::Assigned);
         result
@@ -83,7 +102,8 @@ impl RebalanceListener for Recorder {
     async fn on_partitions_revoked(&mut self, cx: &mut Revoked<'_>) -> ListenerResult {
         let callback = if cx.is_lost() { Callback::Lost } else { Callback::Revoked };
         let generation = cx.group_metadata().ok().and_then(|m| m.generation);
-        self.called(callback, cx.partitions(), generation);
+        let seen = Seen { generation, assignment: cx.assignment().len() };
+        self.called(callback, cx.partitions(), &seen);
         let result = self.revoked(cx, callback).await;
         self.log.returned(callback);
         result

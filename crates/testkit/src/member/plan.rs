@@ -37,6 +37,8 @@ pub enum In {
     Seek(i64),
     /// Commits what was consumed.
     Commit,
+    /// Wakes the consumer up, commits what was consumed, and fails when that fails.
+    WakeAndCommit(tontine::Waker),
     /// Waits until the sender says true.
     Wait(watch::Receiver<bool>),
 }

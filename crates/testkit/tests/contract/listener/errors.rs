@@ -15,6 +15,7 @@ pub fn register(suite: &mut Suite, mode: Mode) {
         a_failed_revoked_is_reported_and_not_repeated_and_the_rebalance_goes_on,
         a_failed_lost_is_reported_and_not_repeated_and_the_member_joins_again,
         a_failed_revoked_in_close_is_reported_and_the_member_leaves_all_the_same,
+        a_wakeup_in_revoked_is_reported_and_leaves_no_partition_without_a_callback,
     ]);
 }
 
@@ -103,5 +104,29 @@ async fn a_failed_revoked_in_close_is_reported_and_the_member_leaves_all_the_sam
     ensure!(closed.as_ref().is_err_and(|e| e.contains("boom")), "close returned {closed:?}");
     stage.cluster.plain().until_group(&stage.group, "Empty", 0).await?;
     stage.until_shapes("a", 1, "R(6)").await?;
+    Ok(())
+}
+
+/// Better than Java's on purpose: there an eager member is never told of the partitions that it did not get back.
+async fn a_wakeup_in_revoked_is_reported_and_leaves_no_partition_without_a_callback(
+    cluster: Cluster,
+    mode: Mode,
+) -> Outcome {
+    let stage = Stage::new(cluster, mode).await?;
+    stage.cluster.plain().fill(&stage.cb, 4, 10).await?;
+    let plan = stage.plan().commit(tontine_testkit::member::Commit::Never);
+    let a = stage.alone("a", plan.clone()).await?;
+    stage.history.until_delivered(&stage.cb, 40, SOON).await?;
+    let waker = a.with(|consumer| Box::pin(async move { consumer.waker() })).await?;
+    plan.next(Callback::Revoked, In::WakeAndCommit(waker));
+    let _b = stage.member("b")?;
+    stage.until_newcomer("b", 3).await?;
+    stage.until_shapes("a", 0, mode.pick("A(6) R(6) A(3)", "A(6) R(3) A(0) A(0)")).await?;
+    stage
+        .history
+        .until("poll has reported it", SOON, |events| (reports(events, "a", "woken") == 1).then_some(()))
+        .await?;
+    ensure_eq!(stage.history.owned_by("a").len(), 3, "partitions that a has kept");
+    Evidence::of(&stage.history).check()?;
     Ok(())
 }

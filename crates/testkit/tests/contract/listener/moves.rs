@@ -2,9 +2,10 @@
 
 use super::{SOON, Stage};
 use crate::mode::Mode;
+use std::collections::BTreeSet;
 use tontine_group::TopicPartition;
 use tontine_testkit::cluster::Cluster;
-use tontine_testkit::history::shapes;
+use tontine_testkit::history::{Event, OwnershipEnd, ownerships, shapes};
 use tontine_testkit::invariants::Evidence;
 use tontine_testkit::member::Member;
 use tontine_testkit::suite::{Outcome, Suite};
@@ -17,6 +18,7 @@ pub fn register(suite: &mut Suite, mode: Mode) {
         a_member_that_closes_gives_back_what_it_has,
         a_member_that_stays_takes_over_what_a_closed_one_had,
         a_member_with_nothing_to_do_is_told_so,
+        a_member_with_nothing_takes_over,
         partitions_that_are_added_are_shared,
         a_deleted_topic_is_revoked,
     ]);
@@ -91,6 +93,43 @@ async fn a_member_with_nothing_to_do_is_told_so(cluster: Cluster, mode: Mode) ->
     ensure!(!shapes.contains(&"L(0)".to_owned()), "nothing is never lost");
     Evidence::of(history).check()?;
     Ok(())
+}
+
+/// A member that has nothing: an eager one is revoked nothing before it joins again; a cooperative one is not called.
+async fn a_member_with_nothing_takes_over(cluster: Cluster, mode: Mode) -> Outcome {
+    let stage = Stage::new(cluster, mode).await?;
+    let plan = || stage.plan_for(&[&stage.ca]);
+    let partitions: Vec<_> = (0..2).map(|p| TopicPartition::new(stage.ca.as_str(), p)).collect();
+    let mut members = Vec::new();
+    for name in ["a", "b", "c"] {
+        members.push(Member::start(&stage.history, name, plan())?);
+        stage.cluster.plain().until_group(&stage.group, "Stable", members.len()).await?;
+    }
+    let names = ["a", "b", "c"];
+    let idle = stage
+        .history
+        .until("two of three have a partition and one knows that it has none", SOON, |events| {
+            let last = |member: &&str| shapes(events, member).pop();
+            let ends: Vec<_> = names.iter().filter_map(last).collect();
+            let busy = stage_owners(events, &partitions);
+            let idle = names.iter().find(|name| !busy.contains(&name.to_string()))?;
+            (ends.len() == 3 && busy.len() == 2).then_some(*idle)
+        })
+        .await?;
+    stage.cluster.plain().until_group(&stage.group, "Stable", 3).await?;
+    let seen = stage.history.shapes(idle).len();
+    let other = members.iter().position(|member| member.name() != idle).unwrap_or_default();
+    let gone = members.swap_remove(other);
+    ensure!(gone.close().await?.is_ok(), "close is fine");
+    stage.until_shapes(idle, seen, mode.pick("R(0) A(1)", "A(1)")).await?;
+    Evidence::of(&stage.history).check()?;
+    Ok(())
+}
+
+/// Who owns one of these partitions.
+fn stage_owners(events: &[Event], partitions: &[TopicPartition]) -> BTreeSet<String> {
+    let open = ownerships(events).into_iter().filter(|o| o.end == OwnershipEnd::Open && o.usable.is_some());
+    open.filter(|o| partitions.contains(&o.partition)).map(|o| o.member.to_string()).collect()
 }
 
 async fn partitions_that_are_added_are_shared(cluster: Cluster, mode: Mode) -> Outcome {

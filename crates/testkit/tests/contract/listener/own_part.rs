@@ -17,6 +17,7 @@ pub fn register(suite: &mut Suite, mode: Mode) {
         a_seek_in_assigned_says_where_reading_begins,
         pausing_outlives_a_rebalance_where_the_partition_was_kept,
         the_generation_in_callbacks_is_that_of_the_step,
+        what_is_revoked_is_still_assigned_in_its_callback,
     ]);
 }
 
@@ -71,6 +72,7 @@ async fn a_seek_in_assigned_says_where_reading_begins(cluster: Cluster, mode: Mo
         .collect();
     firsts.sort_unstable();
     ensure_eq!(firsts[..2], [15, 15], "the first offsets that were delivered");
+    ensure_eq!(notes(&stage, "position "), "15 15", "the positions after the seeks, still in the callback");
     drop(a);
     Evidence::of(&stage.history).check()?;
     Ok(())
@@ -101,13 +103,27 @@ async fn pausing_outlives_a_rebalance_where_the_partition_was_kept(cluster: Clus
 async fn the_generation_in_callbacks_is_that_of_the_step(cluster: Cluster, mode: Mode) -> Outcome {
     let stage = Stage::new(cluster, mode).await?;
     let (_a, _b, ..) = stage.pair().await?;
+    let seen = notes(&stage, "generation ");
+    let expected = mode.pick("1 1 2", "1 2 2 3");
+    ensure_eq!(seen, expected, "the generation that each callback of a has shown");
+    Ok(())
+}
+
+async fn what_is_revoked_is_still_assigned_in_its_callback(cluster: Cluster, mode: Mode) -> Outcome {
+    let stage = Stage::new(cluster, mode).await?;
+    let (_a, _b, ..) = stage.pair().await?;
+    let expected = mode.pick("6 6 3", "6 6 3 3");
+    ensure_eq!(notes(&stage, "assignment "), expected, "how much was assigned in each callback of a");
+    Ok(())
+}
+
+/// What the callbacks of `a` have noted under this heading.
+fn notes(stage: &Stage, heading: &str) -> String {
     let events = stage.history.events();
-    let notes = events.iter().filter(|event| &*event.member == "a").filter_map(|event| match &event.what {
-        What::Note(note) => note.strip_prefix("generation "),
+    let mine = events.iter().filter(|event| &*event.member == "a");
+    let noted = mine.filter_map(|event| match &event.what {
+        What::Note(note) => note.strip_prefix(heading).map(str::to_owned),
         _ => None,
     });
-    let seen: Vec<&str> = notes.collect();
-    let expected = mode.pick("1 1 2", "1 2 2 3");
-    ensure_eq!(seen.join(" "), expected, "the generation that each callback of a has shown");
-    Ok(())
+    noted.collect::<Vec<_>>().join(" ")
 }
