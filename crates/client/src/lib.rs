@@ -37,6 +37,6 @@ pub use offsets::{OffsetAndMetadata, OffsetAndTimestamp};
 pub use producer::Producer;
 pub use producer::{ProducerRecord, RecordMetadata};
 pub use records::{Header, Headers, Iter as RecordsIter, OwnedRecord, PartitionRecords, Record, Records};
+pub use tontine_group::TopicPartition;
 /// What an assignor of one's own is made of.
 pub use tontine_group::{Assignment, assignor, topics};
-pub use tontine_group::TopicPartition;

@@ -191,7 +191,6 @@ fn versions() -> ApiVersionsResponse {
         api_key: *key as i16,
         min_version: *key.versions().start(),
         max_version: *key.versions().end(),
-        ..ApiVersion::default()
     };
     ApiVersionsResponse { api_keys: ApiKey::ALL.iter().map(key).collect(), ..ApiVersionsResponse::default() }
 }

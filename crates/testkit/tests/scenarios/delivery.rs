@@ -121,7 +121,7 @@ async fn what_was_buffered_of_a_paused_partition_is_delivered_after_two_quick_ro
         let mut a = stage.seat("a", &[protocol, ("max.poll.records", "3")]).subscribe(&["t"]).await;
         drive("a reads a little", &mut [&mut a], |seats| !seats[0].got.is_empty()).await;
         let paused = a.got[0].0.clone();
-        a.consumer.pause(&[paused.clone()]).unwrap();
+        a.consumer.pause(std::slice::from_ref(&paused)).unwrap();
         a.commit().await.unwrap();
         for name in ["b", "c"] {
             let mut other = stage.seat(name, &[protocol]).subscribe(&["t"]).await;

@@ -68,7 +68,7 @@ async fn a_paused_partition_that_leaves_takes_its_pause_with_it() {
         } else {
             assert_eq!(a.consumer.paused(), BTreeSet::new());
         }
-        a.consumer.resume(&[kept.clone()]).unwrap();
+        a.consumer.resume(std::slice::from_ref(&kept)).unwrap();
         stage.plain().fill("t", 2, 5).await.unwrap();
         drive("both read on", &mut [&mut a, &mut b], |seats| {
             seats[0].offsets(&kept).len() == 10 && seats[1].got.len() == 5
