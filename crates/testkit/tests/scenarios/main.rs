@@ -8,6 +8,8 @@ mod callbacks;
 mod commits;
 mod deadlocks;
 mod delivery;
+mod failover;
+mod groups;
 mod liveness;
 mod offsets_across_ownerships;
 mod pausing;
