@@ -297,6 +297,7 @@ async fn a_member_that_does_not_poll_in_time_loses_its_partitions_and_comes_back
     let log = Log::default();
     a.subscribe(["t"], log.clone()).await.unwrap();
     poll_until(&mut a, "assigned", |a| a.assignment().len() == 1).await;
+    assert_eq!(a.position(&partition("t", 0)).await.unwrap(), 0);
     plain(&broker).until_group("g", "Empty", 0).await.unwrap();
     let error = a.commit_sync().await;
     assert!(matches!(error, Err(Error::Lost(_))), "{error:?}");
