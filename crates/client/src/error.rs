@@ -61,6 +61,19 @@ pub enum Error {
         /// The offset that was asked for.
         offset: i64,
     },
+    /// The log was cut off before the offset to read from, and there is no reset policy.
+    #[error(
+        "{partition} was cut off before offset {offset}{}: records that were read are gone; seek, or set auto.offset.reset",
+        parting(.parts_at)
+    )]
+    Truncated {
+        /// The partition.
+        partition: TopicPartition,
+        /// The offset to read from.
+        offset: i64,
+        /// From here on the log differs from what was read; `None` when nobody knows.
+        parts_at: Option<i64>,
+    },
     /// A listener or another callback of the application failed.
     #[error("a callback of the application failed: {0}")]
     Callback(Arc<dyn std::error::Error + Send + Sync>),
@@ -105,6 +118,7 @@ impl Error {
             | Self::Lost(_)
             | Self::NoOffset(_)
             | Self::OffsetOutOfRange { .. }
+            | Self::Truncated { .. }
             | Self::Callback(_)
             | Self::Configuration(_)
             | Self::Misuse(_)
@@ -141,6 +155,10 @@ fn detail(message: &Option<String>) -> String {
 
 fn because(why: &Option<Arc<str>>) -> String {
     why.as_ref().map_or_else(String::new, |w| format!(": {w}"))
+}
+
+fn parting(parts_at: &Option<i64>) -> String {
+    parts_at.map_or_else(String::new, |at| format!(", it differs from {at} on"))
 }
 
 fn list(partitions: &[TopicPartition]) -> String {

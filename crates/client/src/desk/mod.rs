@@ -281,6 +281,7 @@ impl Desk {
                     held.end = Some(end);
                 }
             }
+            Tell::Truncated { partition, incarnation, at } => self.truncated(&partition, incarnation, at),
             Tell::Restarted { partition, incarnation } => {
                 if let Some(held) = self.held.get_mut(&partition) {
                     held.restart(incarnation, None);

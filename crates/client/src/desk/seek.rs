@@ -4,6 +4,7 @@ use super::{Desk, interest::not_assigned};
 use crate::{
     Error,
     fetch::position::Position,
+    lease::Incarnation,
     offsets::{OffsetAndMetadata, Spot},
     state::{Ask, SeekTarget},
 };
@@ -43,6 +44,19 @@ impl Desk {
         held.restart(incarnation, position);
         self.asks.push(Ask::Seek { partition: name.clone(), incarnation, target });
         Ok(())
+    }
+
+    /// The log ends earlier than what was fetched of it: what was buffered is void, and reading goes on at its end, or
+    /// where the application stands when that is before it.
+    pub(super) fn truncated(&mut self, name: &TopicPartition, incarnation: Incarnation, at: i64) {
+        let Some(held) = self.held.get_mut(name).filter(|held| held.incarnation == incarnation) else {
+            return;
+        };
+        let stands = held.position.map_or(at, |position| position.offset.min(at));
+        let next = held.incarnation.after_seek();
+        held.restart(next, Some(Position::at(stands)));
+        let target = SeekTarget::Offset { offset: stands, epoch: None };
+        self.asks.push(Ask::Seek { partition: name.clone(), incarnation: next, target });
     }
 
     /// Hands out nothing of these any more, or goes on with them. What is buffered stays. All or nothing.

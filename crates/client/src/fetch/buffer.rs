@@ -3,6 +3,7 @@
 //! Each partition has its own share of `fetch.queue.bytes`: a partition that is slow or paused fills its share and is then
 //! left out of fetches; it never holds back another one.
 
+use super::position::Position;
 use bytes::Bytes;
 
 /// The smallest share, so that many partitions still fetch whole batches.
@@ -15,9 +16,9 @@ pub(crate) fn share(queue_bytes: usize, partitions: usize, partition_max: usize)
     fair.max(SMALLEST_SHARE).min(partition_max.max(1))
 }
 
-/// The offset behind the last whole batch, read from the headers alone. The application's side checks the batches; this
-/// only says where to fetch next. `None` when there is no whole batch.
-pub(crate) fn next_offset(records: &Bytes) -> Option<i64> {
+/// The place behind the last whole batch, and that batch's leader epoch, read from the headers alone. The application's
+/// side checks the batches; this only says where to fetch next. `None` when there is no whole batch.
+pub(crate) fn behind(records: &Bytes) -> Option<Position> {
     let mut rest: &[u8] = records;
     let mut next = None;
     while let Some((batch, behind)) = split_batch(rest) {
@@ -28,7 +29,7 @@ pub(crate) fn next_offset(records: &Bytes) -> Option<i64> {
 }
 
 /// The size of the batch at the front, and the offset behind it.
-fn split_batch(bytes: &[u8]) -> Option<(usize, i64)> {
+fn split_batch(bytes: &[u8]) -> Option<(usize, Position)> {
     let field =
         |at: usize| bytes.get(at..at + 4).and_then(|b| b.first_chunk::<4>()).map(|b| i32::from_be_bytes(*b));
     let base = i64::from_be_bytes(*bytes.first_chunk::<8>()?);
@@ -37,7 +38,8 @@ fn split_batch(bytes: &[u8]) -> Option<(usize, i64)> {
         return None;
     }
     let behind = base.checked_add(i64::from(field(23)?))?.checked_add(1)?;
-    (base >= 0 && behind > base).then_some((size, behind))
+    let epoch = field(12).filter(|epoch| *epoch >= 0);
+    (base >= 0 && behind > base).then_some((size, Position { offset: behind, epoch }))
 }
 
 #[cfg(test)]
@@ -51,6 +53,10 @@ mod tests {
             builder.append(0, None, Some(b"value"), []).unwrap();
         }
         builder.build(base).to_vec()
+    }
+
+    fn next_offset(records: &Bytes) -> Option<i64> {
+        behind(records).map(|position| position.offset)
     }
 
     #[test]

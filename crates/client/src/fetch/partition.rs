@@ -19,6 +19,10 @@ pub(crate) enum Phase {
     Spot(Spot),
     /// A place in the log is being looked up.
     AskedSpot(Spot),
+    /// A new leader has to be asked whether its log holds this position.
+    Doubtful(Position),
+    /// A new leader is being asked.
+    AskedDoubtful(Position),
     /// Fetching goes on here.
     Fetching(Position),
     /// Nothing is done until the application seeks.
@@ -41,6 +45,8 @@ pub(crate) struct Partition {
     /// Bytes that wait for the application.
     pub(crate) queued: usize,
     pub(crate) end: Option<LogEnd>,
+    /// The leader epoch for which the position is known to be right.
+    pub(crate) validated: Option<i32>,
     /// A follower that is nearer than the leader, and until when it is asked.
     pub(crate) preferred: Option<(i32, Instant)>,
     /// Not before this time.
@@ -61,6 +67,7 @@ impl Partition {
             leaving: false,
             queued: 0,
             end: None,
+            validated: None,
             preferred: None,
             retry_at: None,
             attempts: 0,
@@ -73,6 +80,7 @@ impl Partition {
         self.incarnation = incarnation;
         self.phase = phase;
         self.queued = 0;
+        self.validated = None;
         self.preferred = None;
         self.worked();
     }

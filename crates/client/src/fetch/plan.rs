@@ -268,7 +268,7 @@ impl Fetches {
 
     /// Looks whether any partition still does not know where it starts.
     pub(crate) fn look_for_seeking(&mut self) {
-        let seeks = |p: &Partition| matches!(p.phase, Phase::Committed | Phase::Spot(_));
+        let seeks = |p: &Partition| matches!(p.phase, Phase::Committed | Phase::Spot(_) | Phase::Doubtful(_));
         self.seeking = self.seeking && self.partitions.values().any(seeks);
     }
 

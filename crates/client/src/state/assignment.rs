@@ -100,6 +100,7 @@ impl ConsumerState {
         partition.restart(incarnation, phase);
         self.fetches.reindex();
         self.fetches.seeking = true;
+        self.doubt(name);
     }
 
     pub(super) fn pause(&mut self, names: &[TopicPartition], paused: bool) {

@@ -109,6 +109,8 @@ pub(crate) enum Tell {
     Delivery { partition: TopicPartition, incarnation: Incarnation, delivery: Delivery },
     /// Where the log of a partition ends.
     LogEnd { partition: TopicPartition, incarnation: Incarnation, end: LogEnd },
+    /// The leader's log differs from what was read from this offset on: reading goes on there.
+    Truncated { partition: TopicPartition, incarnation: Incarnation, at: i64 },
     /// The partition is another one under the same name: what is known of it is void.
     Restarted { partition: TopicPartition, incarnation: Incarnation },
     /// A call has its answer.

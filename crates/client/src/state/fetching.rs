@@ -217,8 +217,8 @@ impl ConsumerState {
         let Some(partition) = self.partition_as(name, incarnation) else { return };
         partition.queued = partition.queued.saturating_add(chunk.records.len());
         // Without one whole batch there is no place to go on from: the application's side reports why.
-        partition.phase = match buffer::next_offset(&chunk.records).filter(|next| *next > chunk.start) {
-            Some(next) => Phase::Fetching(Position::at(next)),
+        partition.phase = match buffer::behind(&chunk.records).filter(|next| next.offset > chunk.start) {
+            Some(next) => Phase::Fetching(next),
             None => Phase::Stuck,
         };
         self.deliver(name, incarnation, Delivery::Chunk(chunk));
@@ -303,6 +303,7 @@ impl ConsumerState {
             partition.preferred = None;
         }
         self.fetches.reindex();
+        self.doubt(name);
         true
     }
 

@@ -21,6 +21,7 @@ mod settings;
 #[cfg(test)]
 mod tests;
 mod topics;
+mod validation;
 
 pub(crate) use command::{Answer, Ask, CommitKind, SeekTarget, Step, StepId, StepKind, Tell, Wanted};
 pub use command::{CallId, Command, Event};
@@ -60,6 +61,8 @@ enum Flight {
     Committed(committed::Flight),
     /// Places in logs.
     Lookup(lookup::Flight),
+    /// Whether positions lie in a leader's log.
+    Validation(validation::Asked),
 }
 
 /// One consumer without its application and its sockets.
@@ -184,6 +187,7 @@ impl ConsumerState {
         self.send_commits();
         self.send_committed();
         self.send_lookups();
+        self.send_validations();
         self.fetches.look_for_seeking();
         self.send_fetches();
         self.finish_closing();
@@ -198,6 +202,7 @@ impl ConsumerState {
             Some(Flight::Aside(node)) => self.aside_responded(node, result),
             Some(Flight::Commit) => self.commit_responded(result),
             Some(Flight::Committed(flight)) => self.committed_responded(flight, result),
+            Some(Flight::Validation(asked)) => self.validation_responded(asked, result),
             Some(Flight::Lookup(flight)) => self.lookup_responded(flight, result),
         }
     }

@@ -67,6 +67,7 @@ impl ConsumerState {
         partition.phase = Phase::Fetching(position);
         partition.worked();
         self.fetches.stale = true;
+        self.doubt(name);
         self.deliver(name, incarnation, Delivery::Jump(position));
     }
 

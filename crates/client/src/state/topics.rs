@@ -42,6 +42,7 @@ impl ConsumerState {
     pub(super) fn metadata_changed(&mut self) {
         self.restart_recreated();
         self.hurry_partitions();
+        self.doubt_all();
         self.hurry_lookups();
         self.resolve_pattern();
         self.complain();

@@ -234,3 +234,31 @@ async fn polling_without_a_timeout_makes_progress() {
     });
     all.await.unwrap();
 }
+
+#[tokio::test]
+async fn a_log_that_was_cut_off_is_noticed_and_read_on_where_it_parts() {
+    for policy in ["earliest", "none"] {
+        let broker = broker(&[("t", 1)]).await;
+        plain(&broker).fill("t", 1, 10).await.unwrap();
+        let mut a = consumer(&broker, "g", &[("auto.offset.reset", policy), ("metadata.max.age.ms", "100")]);
+        let t = partition("t", 0);
+        a.assign([t.clone()]).unwrap();
+        a.seek(&t, 0).unwrap();
+        read(&mut a, 10).await;
+        broker.lose_records("t", 0, 6).unwrap();
+        plain(&broker).fill("t", 1, 10).await.unwrap();
+        if policy == "none" {
+            let error = tokio::time::timeout(LONG, async {
+                loop {
+                    if let Err(error) = a.poll(TICK).await {
+                        return error;
+                    }
+                }
+            });
+            let error = error.await.unwrap();
+            assert!(matches!(error, Error::Truncated { offset: 10, parts_at: Some(6), .. }), "{error}");
+        } else {
+            assert_eq!(offsets(&read(&mut a, 10).await), (6..16).collect::<Vec<_>>());
+        }
+    }
+}
