@@ -97,7 +97,9 @@ impl Coordinator {
 
     fn follow_up(&mut self, now: Instant, after: After, result: Result<(), ErrorCode>) {
         match after {
-            After::Nothing | After::Moved { .. } => {}
+            After::Nothing => {}
+            After::Moved { group, .. } if result.is_err() => self.guard_consumers(now, &group),
+            After::Moved { .. } => {}
             After::Created(id) => match result {
                 Ok(()) => self.with_live(now, &id, |group, _| group.creating = None),
                 Err(code) => self.dissolve(now, &id, code),
@@ -121,7 +123,10 @@ impl Coordinator {
 
     fn deleted(&mut self, now: Instant, id: &Arc<str>, result: Result<(), ErrorCode>) {
         match result {
-            Ok(()) => self.dissolve(now, id, ErrorCode::UNKNOWN_MEMBER_ID),
+            Ok(()) => {
+                self.volatile.consumer.remove(id);
+                self.dissolve(now, id, ErrorCode::UNKNOWN_MEMBER_ID);
+            }
             Err(_) => self.with_live(now, id, |group, _| group.revive()),
         }
     }
@@ -130,10 +135,8 @@ impl Coordinator {
     pub fn handle_timeout(&mut self, now: Instant) {
         for (at, key) in self.volatile.timers.take_due(now) {
             match key {
-                TimerKey::Session { group, member } if self.consumer_group(&group).is_some() => {
-                    self.consumer_session(now, at, &group, &member);
-                }
                 TimerKey::Session { group, member } => {
+                    self.consumer_session(now, at, &group, &member);
                     self.with_live(now, &group, |group, fx| group.session_timeout(fx, at, &member));
                 }
                 TimerKey::Join { group } => {

@@ -33,6 +33,9 @@ use tontine_wire::{
 /// A timer that finds records on their way looks again so much later.
 const AGAIN: Duration = Duration::from_millis(5);
 
+/// After a failed write what was to be written is tried again so much later.
+const AFTER_FAILURE: Duration = Duration::from_secs(1);
+
 impl Coordinator {
     /// The consumer group of this id, as the log says.
     pub(in crate::coordinator) fn consumer_group(&self, id: &str) -> Option<&StoredConsumer> {
@@ -339,10 +342,30 @@ impl Coordinator {
         let known = self.consumer_group(group).is_some_and(|stored| stored.members.contains_key(member));
         match self.volatile.topics.clone() {
             Some(topics) if known => {
-                self.remove_consumers(now, group, std::slice::from_ref(member), &topics, None, cause)
+                self.remove_consumers(now, group, std::slice::from_ref(member), &topics, None, cause);
             }
-            Some(_) | None => {}
+            // Its join never reached the log.
+            Some(_) | None => {
+                let timers = &mut self.volatile.timers;
+                if let Some(live) = self.volatile.consumer.get_mut(group) {
+                    live.forget(timers, group, member);
+                }
+            }
         }
+    }
+
+    /// Records about a group could not be written: members that were to go are still there and are
+    /// looked after again, and so are topics and targets.
+    pub(in crate::coordinator) fn guard_consumers(&mut self, now: Instant, group: &Arc<str>) {
+        let Some(Group::Consumer(stored)) = self.durable.group(group) else { return };
+        let timers = &mut self.volatile.timers;
+        let live = self.volatile.consumer.entry(group.clone()).or_default();
+        for member in stored.members.keys() {
+            if !live.sessions.contains_key(member) {
+                live.renew_session(timers, group, member, now + AFTER_FAILURE);
+            }
+        }
+        live.look_after_target(timers, group, now + AFTER_FAILURE);
     }
 
     /// The time to compute a target, or to look at topics again, has come.
