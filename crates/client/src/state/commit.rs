@@ -258,6 +258,8 @@ impl ConsumerState {
                 let refusal = membership.as_ref().zip(self.group.as_mut()).and_then(|(membership, group)| {
                     group.member.handle_commit_error(self.now, membership, code)
                 });
+                // Whoever hears that the commit was refused has to know by then what it means for the assignment.
+                self.run_member();
                 let first = self.commits.queue.front();
                 if refusal == Some(CommitRefusal::RebalanceInProgress)
                     && first.is_some_and(|first| self.outlives_the_round(first))

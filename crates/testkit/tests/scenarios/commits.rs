@@ -7,7 +7,7 @@ use std::{
 };
 use tontine::{Assigned, Error, ListenerResult, RebalanceListener, Revoked};
 use tontine_testkit::{
-    history::Callback,
+    history::{Callback, Event, What},
     proxy::{Action, Rule},
 };
 use tontine_wire::{
@@ -373,6 +373,10 @@ async fn a_commit_that_shows_that_the_membership_is_over_ends_it_at_once() {
         let refused = a.commit().await;
         assert!(matches!(refused, Err(Error::Lost(_))), "{refused:?}");
         drive("a joins again", &mut [&mut a], |seats| seats[0].got.len() == 22).await;
+        let events = stage.history.events();
+        let lost = |event: &&Event| !matches!(event.what, What::Called(Callback::Lost, _));
+        let before: usize = events.iter().take_while(lost).map(delivered).sum();
+        assert_eq!(before, 2, "no record comes between the refusal and lost");
         assert_eq!(stage.calls("a"), ["A(t0 t1)", "L(t0 t1)", "A(t0 t1)"]);
         stage.check();
     }
@@ -407,9 +411,9 @@ async fn the_same_application_runs_unchanged_whatever_the_protocol() {
     }
 }
 
-fn delivered(event: &tontine_testkit::history::Event) -> usize {
+fn delivered(event: &Event) -> usize {
     match &event.what {
-        tontine_testkit::history::What::Delivered(_, offsets) => offsets.len(),
+        What::Delivered(_, offsets) => offsets.len(),
         _ => 0,
     }
 }
