@@ -112,7 +112,7 @@ async fn a_member_with_nothing_takes_over(cluster: Cluster, mode: Mode) -> Outco
             let last = |member: &&str| shapes(events, member).pop();
             let ends: Vec<_> = names.iter().filter_map(last).collect();
             let busy = stage_owners(events, &partitions);
-            let idle = names.iter().find(|name| !busy.contains(&name.to_string()))?;
+            let idle = names.iter().find(|name| !busy.contains(**name))?;
             (ends.len() == 3 && busy.len() == 2).then_some(*idle)
         })
         .await?;
