@@ -8,6 +8,7 @@ use tontine_broker::Broker;
 
 /// Runs until it is interrupted.
 pub(crate) async fn run(args: BrokerArgs) -> Result<ExitCode, Error> {
+    let stop = interrupted();
     let mut builder = Broker::builder().listen(&args.listen).nodes(args.nodes as usize);
     for (topic, partitions) in &args.topics {
         builder = builder.topic(topic, *partitions as i32);
@@ -20,24 +21,27 @@ pub(crate) async fn run(args: BrokerArgs) -> Result<ExitCode, Error> {
     }
     let broker = builder.start().await.map_err(|error| Error::configuration(error.to_string()))?;
     print(&format!("listening on {}\n", broker.bootstrap_servers()));
-    interrupted().await;
+    stop.await;
     broker.stop().await;
     Ok(ExitCode::SUCCESS)
 }
 
-/// Waits for Ctrl-C or for a polite kill.
-pub(crate) async fn interrupted() {
-    let interrupt = tokio::signal::ctrl_c();
+/// Ends with Ctrl-C or with a polite kill. Both are listened for from the call on, not only when it is waited for.
+pub(crate) fn interrupted() -> impl Future<Output = ()> {
     #[cfg(unix)]
-    {
+    let signals = {
         use tokio::signal::unix::{SignalKind, signal};
-        if let Ok(mut terminate) = signal(SignalKind::terminate()) {
+        signal(SignalKind::interrupt()).ok().zip(signal(SignalKind::terminate()).ok())
+    };
+    async move {
+        #[cfg(unix)]
+        if let Some((mut interrupt, mut terminate)) = signals {
             tokio::select! {
-                _ = interrupt => {}
+                _ = interrupt.recv() => {}
                 _ = terminate.recv() => {}
             }
             return;
         }
+        let _ = tokio::signal::ctrl_c().await;
     }
-    let _ = interrupt.await;
 }

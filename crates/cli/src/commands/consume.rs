@@ -8,38 +8,30 @@ use std::{
     process::ExitCode,
     time::Duration,
 };
-use tontine::{Consumer, Error, Record, TopicPartition};
+use tontine::{Consumer, Error, Record, Records, TopicPartition};
 
 /// How long one poll waits; an interrupt ends it sooner.
 const POLL: Duration = Duration::from_secs(1);
 
 /// Reads until an interrupt, a number of records, or the end.
 pub(crate) async fn run(args: ConsumeArgs) -> Result<ExitCode, Error> {
-    let mut consumer = build(&args)?;
-    begin(&mut consumer, &args).await?;
-    let mut left = args.max_messages;
-    let mut ends = if args.exit_at_end { Some(ends(&mut consumer, &args).await?) } else { None };
     let mut stop = std::pin::pin!(interrupted());
+    let mut consumer = build(&args)?;
+    let mut ends = tokio::select! {
+        () = &mut stop => return Ok(ExitCode::SUCCESS),
+        ends = begin(&mut consumer, &args) => ends?,
+    };
+    let mut left = args.max_messages.unwrap_or(u64::MAX);
     let mut out = BufWriter::new(std::io::stdout().lock());
-    let mut open = true;
-    while open && left != Some(0) && !ends.as_ref().is_some_and(BTreeMap::is_empty) {
+    while left > 0 && !ends.as_ref().is_some_and(BTreeMap::is_empty) {
         let records = tokio::select! {
             biased;
             () = &mut stop => break,
             polled = consumer.poll(POLL) => polled?,
         };
-        let mut handled = BTreeMap::new();
-        for record in &records {
-            if left == Some(0) {
-                break;
-            }
-            left = left.map(|n| n - 1);
-            open &= write(&mut out, &record, args.format).is_ok();
-            handled.insert(record.topic_partition().clone(), record.offset() + 1);
-        }
-        open &= out.flush().is_ok();
-        if args.group.is_some() && !handled.is_empty() {
-            consumer.commit_sync_offsets(handled).await?;
+        let Ok(written) = write_all(&mut out, &records, args.format, &mut left) else { break };
+        if args.group.is_some() && !written.is_empty() {
+            commit(&mut consumer, written).await?;
         }
         if let Some(ends) = &mut ends {
             reached(&mut consumer, ends).await;
@@ -49,8 +41,42 @@ pub(crate) async fn run(args: ConsumeArgs) -> Result<ExitCode, Error> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Writes records while there are any `left` to write; answers the offsets behind them. Fails when nobody reads any more:
+/// then nobody knows what was read, and nothing of it is to be committed.
+fn write_all(
+    out: &mut impl Write,
+    records: &Records,
+    format: RecordFormat,
+    left: &mut u64,
+) -> std::io::Result<BTreeMap<TopicPartition, i64>> {
+    let mut written = BTreeMap::new();
+    for record in records {
+        if *left == 0 {
+            break;
+        }
+        *left -= 1;
+        write(out, &record, format)?;
+        written.insert(record.topic_partition().clone(), record.offset() + 1);
+    }
+    out.flush()?;
+    Ok(written)
+}
+
+/// A commit that comes too late, because the group gave the partitions to somebody else meanwhile, ends nothing: the next
+/// owner reads these records again.
+async fn commit(consumer: &mut Consumer, written: BTreeMap<TopicPartition, i64>) -> Result<(), Error> {
+    match consumer.commit_sync_offsets(written).await {
+        Err(error @ (Error::Lost(_) | Error::RebalanceInProgress)) => {
+            eprintln!("tontine: not committed: {error}")
+        }
+        ended => ended?,
+    }
+    Ok(())
+}
+
 fn build(args: &ConsumeArgs) -> Result<Consumer, Error> {
-    let mut builder = Consumer::builder();
+    // A name that was typed wrong must not become a topic; -X can say otherwise.
+    let mut builder = Consumer::builder().set("allow.auto.create.topics", "false");
     for (key, value) in settings::of(&args.connection)? {
         builder = builder.set(&key, value);
     }
@@ -70,13 +96,18 @@ fn build(args: &ConsumeArgs) -> Result<Consumer, Error> {
     builder.build()
 }
 
-/// Joins the group, or takes every partition when there is none.
-async fn begin(consumer: &mut Consumer, args: &ConsumeArgs) -> Result<(), Error> {
+/// Joins the group, or takes every partition when there is none; answers where to stop, when that was asked for.
+async fn begin(
+    consumer: &mut Consumer,
+    args: &ConsumeArgs,
+) -> Result<Option<BTreeMap<TopicPartition, i64>>, Error> {
     if args.group.is_some() {
-        return consumer.subscribe_topics(args.topic.clone()).await;
+        consumer.subscribe_topics(args.topic.clone()).await?;
+    } else {
+        let partitions = partitions(consumer, args).await?;
+        consumer.assign(partitions)?;
     }
-    let partitions = partitions(consumer, args).await?;
-    consumer.assign(partitions)
+    if args.exit_at_end { ends(consumer, args).await.map(Some) } else { Ok(None) }
 }
 
 async fn partitions(consumer: &mut Consumer, args: &ConsumeArgs) -> Result<Vec<TopicPartition>, Error> {

@@ -23,6 +23,8 @@ fn file_and_sets(settings: &Settings) -> Result<Vec<(String, String)>, Error> {
         Some(path) => properties(path)?,
         None => Vec::new(),
     };
+    // A setting that is given again counts as it was given last; what it replaces may even be wrong.
+    all.retain(|(key, _)| settings.set.iter().all(|(given, _)| given != key));
     all.extend(settings.set.iter().cloned());
     Ok(all)
 }

@@ -94,7 +94,7 @@ async fn describe(admin: &Admin, topics: Vec<String>, format: Format) -> Result<
     ]);
     let mut objects = Vec::new();
     let mut code = ExitCode::SUCCESS;
-    for (name, described) in admin.describe_topics(topics).await? {
+    for described in admin.describe_topics(topics).await?.into_values() {
         match described {
             Ok(topic) => {
                 let ends = Ends::of(admin, &topic).await?;
@@ -102,7 +102,7 @@ async fn describe(admin: &Admin, topics: Vec<String>, format: Format) -> Result<
                 objects.push(object(&topic, &ends));
             }
             Err(error) => {
-                eprintln!("tontine: {name}: {error}");
+                eprintln!("tontine: {error}");
                 code = ExitCode::FAILURE;
             }
         }

@@ -20,11 +20,12 @@ use board::{Board, Clock};
 use producer::Writer;
 use script::Stage;
 use std::{io::IsTerminal, process::ExitCode, time::Duration};
-use tontine::{Admin, Error, Producer, admin::NewTopic};
+use tontine::{Admin, Consumer, Error, Producer, admin::NewTopic};
 use tontine_broker::Broker;
 
 /// Runs the demo; the exit code says whether every promise was kept.
 pub(crate) async fn run(args: DemoArgs) -> Result<ExitCode, Error> {
+    check(&args)?;
     let cluster = Cluster::open(&args).await?;
     let outcome = play(&args, &cluster).await;
     let cleaned = cluster.close().await;
@@ -95,12 +96,23 @@ async fn embedded() -> Result<Broker, Error> {
         .map_err(|error| Error::misuse(format!("could not start the embedded broker: {error}")))
 }
 
+/// Members are processes, and what they refuse is only seen from afar: so a consumer like theirs is tried first. It sends
+/// nothing.
+fn check(args: &DemoArgs) -> Result<(), Error> {
+    let servers = args.bootstrap_server.as_deref().unwrap_or("127.0.0.1:9092");
+    let mut builder = Consumer::builder();
+    for (key, value) in settings(args, servers, "demo") {
+        builder = builder.set(&key, value);
+    }
+    builder.build().map(drop)
+}
+
 /// The settings of every member.
-fn settings(args: &DemoArgs, cluster: &Cluster) -> Vec<(String, String)> {
-    let session = if cluster.embedded.is_some() { "2000" } else { "6000" };
+fn settings(args: &DemoArgs, servers: &str, group: &str) -> Vec<(String, String)> {
+    let session = if args.bootstrap_server.is_none() { "2000" } else { "6000" };
     let mut settings = vec![
-        ("bootstrap.servers", cluster.bootstrap.clone()),
-        ("group.id", cluster.topic.clone()),
+        ("bootstrap.servers", servers.to_owned()),
+        ("group.id", group.to_owned()),
         ("group.protocol", args.protocol.clone()),
         ("enable.auto.commit", "false".to_owned()),
         ("auto.offset.reset", "earliest".to_owned()),
@@ -127,8 +139,8 @@ async fn play(args: &DemoArgs, cluster: &Cluster) -> Result<(Stage, Produced), E
     let producer =
         Producer::builder().set("bootstrap.servers", &cluster.bootstrap).set("linger.ms", "0").build()?;
     let writer = Writer::start(producer, cluster.topic.clone(), args.partitions as i32, args.rate);
-    let mut stage =
-        Stage::new(board, cluster.topic.clone(), settings(args, cluster), args.partitions as usize);
+    let settings = settings(args, &cluster.bootstrap, &cluster.topic);
+    let mut stage = Stage::new(board, cluster.topic.clone(), settings, args.partitions as usize);
     let started = perform(args, cluster, &mut stage, &writer, pause).await;
     let produced = writer.finish().await?;
     started?;

@@ -1,6 +1,6 @@
 //! Configurations of topics and brokers: read them, change single entries.
 
-use super::{Admin, caller::checked};
+use super::{Admin, caller::checked, topics::not_controller};
 use crate::{Error, cluster::Target};
 use tontine_wire::api::{describe_configs, incremental_alter_configs};
 
@@ -13,6 +13,16 @@ pub enum ConfigResource {
     Broker(i32),
     /// A group.
     Group(String),
+}
+
+impl std::fmt::Display for ConfigResource {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Topic(name) => write!(f, "topic `{name}`"),
+            Self::Broker(id) => write!(f, "broker {id}"),
+            Self::Group(name) => write!(f, "group `{name}`"),
+        }
+    }
 }
 
 /// One entry of a configuration.
@@ -80,7 +90,7 @@ impl ConfigChange {
 impl Admin {
     /// Reads a configuration.
     pub async fn describe_configs(&self, resource: &ConfigResource) -> Result<Vec<ConfigEntry>, Error> {
-        let context = format!("reading the configuration of {resource:?}");
+        let context = format!("reading the configuration of {resource}");
         let op = self.caller.operation(context.clone());
         let one = describe_configs::DescribeConfigsResource {
             resource_type: resource.kind(),
@@ -111,7 +121,7 @@ impl Admin {
         resource: &ConfigResource,
         changes: impl IntoIterator<Item = ConfigChange>,
     ) -> Result<(), Error> {
-        let context = format!("changing the configuration of {resource:?}");
+        let context = format!("changing the configuration of {resource}");
         let op = self.caller.operation(context.clone());
         let one = incremental_alter_configs::AlterConfigsResource {
             resource_type: resource.kind(),
@@ -126,14 +136,12 @@ impl Admin {
             Target::Any => Target::Controller,
             own => own,
         };
-        self.caller
-            .retry(&op, async || {
-                let answer = self.caller.call(&op, target.clone(), request.clone()).await?;
-                answer
-                    .responses
-                    .into_iter()
-                    .try_for_each(|r| checked(r.error_code, &context, r.error_message))
-            })
-            .await
+        let answer = self.caller.retry(&op, async || {
+            let answer = self.caller.call(&op, target.clone(), request.clone()).await?;
+            not_controller(answer.responses.iter().map(|r| r.error_code), &context)?;
+            Ok(answer)
+        });
+        let mut responses = answer.await?.responses.into_iter();
+        responses.try_for_each(|r| checked(r.error_code, &context, r.error_message))
     }
 }

@@ -162,13 +162,14 @@ impl Admin {
             timeout_ms: self.caller.request_timeout_ms(),
             validate_only: false,
         };
-        self.caller
-            .retry(&op, async || {
-                let answer = self.caller.call(&op, Target::Controller, request.clone()).await?;
-                not_controller(answer.results.iter().map(|t| t.error_code), &context)?;
-                answer.results.into_iter().try_for_each(|t| checked(t.error_code, &context, t.error_message))
-            })
-            .await
+        let answer = self.caller.retry(&op, async || {
+            let answer = self.caller.call(&op, Target::Controller, request.clone()).await?;
+            not_controller(answer.results.iter().map(|t| t.error_code), &context)?;
+            Ok(answer)
+        });
+        // The controller knows every topic: one that it does not know does not come by waiting.
+        let mut results = answer.await?.results.into_iter();
+        results.try_for_each(|t| checked(t.error_code, &context, t.error_message))
     }
 
     /// Every topic.

@@ -342,12 +342,21 @@ impl ConsumerState {
         for (call, topic, deadline, timeout) in topics {
             if deadline <= now {
                 let what = format!("looking up the partitions of {topic}");
-                let error =
-                    Error::Timeout { what, after: timeout, why: Some("no broker knows the topic".into()) };
+                let error = Error::Timeout { what, after: timeout, why: Some(self.why_unknown()) };
                 self.answer(call, Err(error));
             } else {
                 self.lookups.topics.push((call, topic, deadline, timeout));
             }
         }
+    }
+
+    /// Why a topic is still not known: nobody could be asked, or nobody has it.
+    fn why_unknown(&self) -> Arc<str> {
+        let unknown = if self.cluster.metadata().brokers().is_empty() {
+            "no broker of bootstrap.servers has answered so far"
+        } else {
+            "no broker knows the topic: create it first"
+        };
+        self.cluster.last_error().unwrap_or_else(|| unknown.into())
     }
 }

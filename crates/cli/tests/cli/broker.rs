@@ -1,0 +1,44 @@
+//! `broker` as a process.
+
+use super::rig::*;
+use tokio::time::timeout;
+
+#[tokio::test]
+async fn an_interrupt_or_a_polite_kill_stops_the_broker_in_good_order() {
+    for name in ["INT", "TERM"] {
+        let mut broker = Broker::start(&["--topic", "orders:1"]).await;
+        signal(&broker.process, name);
+        let status = timeout(LONG, broker.process.wait()).await.expect("it stops").unwrap();
+        assert_eq!(status.code(), Some(0), "SIG{name}");
+    }
+}
+
+#[tokio::test]
+async fn several_nodes_say_where_each_of_them_listens() {
+    let broker = Broker::start(&["--nodes", "3", "--topic", "orders:3"]).await;
+    assert_eq!(broker.address.split(',').count(), 3);
+    let described = broker.run(&["topic", "describe", "orders", "--format", "json"]).await.json();
+    let mut leaders: Vec<_> =
+        described[0]["partitions"].as_array().unwrap().iter().map(|p| &p["leader"]).collect();
+    leaders.sort_by_key(|leader| leader.as_i64());
+    leaders.dedup();
+    assert_eq!(leaders.len(), 3, "leaders are spread");
+}
+
+#[tokio::test]
+async fn a_port_in_use_is_a_clear_error() {
+    let broker = Broker::start(&[]).await;
+    run(&["broker", "--listen", &broker.address]).await.failed(2, "another process listens there");
+}
+
+#[tokio::test]
+async fn a_setting_that_is_none_names_the_nearest_and_a_wrong_address_says_how_to_write_one() {
+    let listen = ["broker", "--listen", "127.0.0.1:0"];
+    let wrong = async |more: &[&str], saying: &str| run(&[&listen, more].concat()).await.failed(2, saying);
+    wrong(&["--config", "num.partitons=3"], "did you mean `num.partitions`?").await;
+    wrong(&["--config", "num.partitions=0"], "num.partitions").await;
+    wrong(&["--config", "num.partitions"], "is not key=value").await;
+    wrong(&["--topic", "orders:none"], "is not name:partitions").await;
+    wrong(&["--topic", "a b:1"], "a b").await;
+    run(&["broker", "--listen", "rubbish"]).await.failed(2, "write host:port");
+}

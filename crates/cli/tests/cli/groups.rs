@@ -1,0 +1,54 @@
+//! `group`: list, describe, delete.
+
+use super::rig::*;
+use serde_json::json;
+use tokio::io::BufReader;
+
+#[tokio::test]
+async fn a_group_is_listed_described_with_its_lag_and_deleted() {
+    let broker = Broker::start(&["--topic", "orders:1"]).await;
+    broker.run(&["produce", "-t", "orders", "-n", "40"]).await.ok();
+    let read = ["consume", "-t", "orders", "-g", "billing", "--from", "earliest", "-e"];
+    broker.run(&read).await.ok();
+    broker.feed(&["produce", "-t", "orders"], "one more\n").await.ok();
+
+    let listed = broker.run(&["group", "list"]).await.ok();
+    let row = listed.lines().nth(1).unwrap();
+    assert_eq!(row.split_whitespace().collect::<Vec<_>>(), ["billing", "classic", "consumer", "Empty"]);
+    let listed = broker.run(&["group", "list", "--format", "json"]).await.json();
+    assert_eq!(listed[0]["group"], "billing");
+    assert_eq!(listed[0]["state"], "Empty");
+
+    let described = broker.run(&["group", "describe", "billing", "--format", "json"]).await.json();
+    let lag: i64 =
+        described[0]["partitions"].as_array().unwrap().iter().map(|p| p["lag"].as_i64().unwrap()).sum();
+    assert_eq!(lag, 1, "{described}");
+    let described = broker.run(&["group", "describe", "billing"]).await.ok();
+    assert!(described.starts_with("group billing: Empty, 0 members\nGROUP"), "{described}");
+
+    broker.run(&["group", "delete", "billing"]).await.ok();
+    assert_eq!(broker.run(&["group", "list", "--format", "json"]).await.json(), json!([]));
+}
+
+#[tokio::test]
+async fn a_living_group_shows_who_owns_what_and_cannot_be_deleted() {
+    let broker = Broker::start(&["--topic", "orders:2"]).await;
+    broker.feed(&["produce", "-t", "orders"], "1\n").await.ok();
+    let read = ["consume", "-t", "orders", "-g", "billing", "--from", "earliest", "-X", "client.id=me"];
+    let mut member = broker.command(&read).spawn().unwrap();
+    line(&mut BufReader::new(member.stdout.take().unwrap())).await;
+    let described = broker.run(&["group", "describe", "billing", "--format", "json"]).await.json();
+    assert_eq!(described[0]["state"], "Stable");
+    assert_eq!(described[0]["members"][0]["client_id"], "me");
+    assert_eq!(described[0]["members"][0]["assignment"], json!(["orders-0", "orders-1"]));
+    let described = broker.run(&["group", "describe", "billing"]).await.ok();
+    assert!(described.contains("group billing: Stable, 1 members, assignor range"), "{described}");
+    broker.run(&["group", "delete", "billing"]).await.failed(1, "NON_EMPTY_GROUP");
+}
+
+#[tokio::test]
+async fn a_group_that_nobody_knows_is_an_error() {
+    let broker = Broker::start(&[]).await;
+    broker.run(&["group", "describe", "nope"]).await.failed(1, "GROUP_ID_NOT_FOUND");
+    broker.run(&["group", "delete", "nope"]).await.failed(1, "GROUP_ID_NOT_FOUND");
+}
