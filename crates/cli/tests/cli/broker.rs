@@ -42,3 +42,22 @@ async fn a_setting_that_is_none_names_the_nearest_and_a_wrong_address_says_how_t
     wrong(&["--topic", "a b:1"], "a b").await;
     run(&["broker", "--listen", "rubbish"]).await.failed(2, "write host:port");
 }
+
+#[tokio::test]
+async fn the_commands_of_the_readme_work_as_they_stand() {
+    let readme = include_str!("../../../../README.md");
+    let section = readme.split("## The command line").nth(1).unwrap();
+    let mut commands = section.split("```").nth(1).unwrap().lines().skip(1);
+    let first = commands.next().unwrap();
+    let arguments: Vec<&str> = first.split('#').next().unwrap().split_whitespace().skip(2).collect();
+    let broker = Broker::start(&arguments).await;
+    let directory = std::path::Path::new(env!("CARGO_BIN_EXE_tontine")).parent().unwrap();
+    let path = format!("{}:{}", directory.display(), std::env::var("PATH").unwrap_or_default());
+    for typed in commands {
+        let mut shell = tokio::process::Command::new("sh");
+        shell.args(["-c", typed]).env("PATH", &path).env("TONTINE_BOOTSTRAP_SERVER", &broker.address);
+        shell.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).kill_on_drop(true);
+        let ran = ended(shell.spawn().unwrap()).await;
+        assert_eq!(ran.code, Some(0), "{typed}: {ran:?}");
+    }
+}
