@@ -20,7 +20,8 @@ pub(crate) struct Reader {
     open: Option<Open>,
     aborted: Option<Aborted>,
     checksum: Checksum,
-    /// A chunk starts with a whole batch; a first one that is cut off will never become whole.
+    /// Nothing at or behind the position has been found yet. A chunk that holds nothing of the kind, not even one whole
+    /// batch, will not do so when it is asked for again.
     fresh: bool,
     done: bool,
 }
@@ -90,17 +91,16 @@ impl Reader {
     fn open_next(&mut self, position: &mut Position) -> Result<(), BatchError> {
         let mut rest = self.rest.clone();
         let Some(batch) = RecordBatch::parse_with(&mut rest, self.checksum)? else {
-            if self.fresh && !rest.is_empty() {
-                return Err(BatchError::BadHeader {
-                    offset: position.offset,
-                    what: "it is cut off in the middle",
-                });
+            if self.fresh {
+                let what = "there is no whole batch with this offset in the broker's answer";
+                return Err(BatchError::BadHeader { offset: position.offset, what });
             }
             self.done = true;
             return Ok(());
         };
         let epoch = (batch.leader_epoch() >= 0).then_some(batch.leader_epoch());
         if batch.next_offset() > position.offset {
+            self.fresh = false;
             if self.is_hidden(&batch) {
                 *position = Position { offset: batch.next_offset(), epoch };
             } else {
@@ -110,7 +110,6 @@ impl Reader {
             }
         }
         self.rest = rest;
-        self.fresh = false;
         Ok(())
     }
 

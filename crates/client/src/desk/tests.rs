@@ -267,6 +267,14 @@ fn a_batch_of_an_old_format_or_cut_off_at_the_start_is_an_error_and_no_endless_w
 }
 
 #[test]
+fn an_answer_that_holds_only_what_was_read_before_is_an_error() {
+    let mut rig = Rig::assigned(&[], 1);
+    rig.deliver(0, Delivery::Jump(Position::at(7)));
+    rig.chunk(0, 7, batch(0, &["old", "older"]));
+    assert!(matches!(rig.next(), Turn::Failed(Error::Malformed(_))));
+}
+
+#[test]
 fn aborted_records_and_markers_are_left_out_when_only_committed_ones_are_read() {
     let log = [
         transactional(0, 1, &["gone"]),

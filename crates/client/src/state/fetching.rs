@@ -14,10 +14,10 @@ use crate::{
     },
     lease::{Chunk, Delivery, Incarnation, LogEnd},
 };
-use std::{collections::BTreeMap, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use tontine_group::TopicPartition;
 use tontine_wire::{
-    ErrorCode,
+    ErrorCode, Uuid,
     api::{
         Response,
         fetch::{FetchRequest, FetchResponse, NodeEndpoint, PartitionData},
@@ -162,16 +162,27 @@ impl ConsumerState {
             let name = if topic.topic_id.is_zero() {
                 Some(topic.topic.as_str().into())
             } else {
-                self.cluster.metadata().topic_name(topic.topic_id).cloned()
+                self.asked_topic(under_way, topic.topic_id)
             };
             let Some(name) = name else { continue };
             for data in topic.partitions {
-                let partition = TopicPartition::new(std::sync::Arc::clone(&name), data.partition_index);
+                let partition = TopicPartition::new(name.clone(), data.partition_index);
                 // What was not asked for, or was asked for an ownership or place of the past, is dropped.
                 let Some((incarnation, offset)) = under_way.asked.get(&partition).copied() else { continue };
                 self.take_data(&partition, incarnation, offset, data, &endpoints);
             }
         }
+    }
+
+    /// The name of a topic that was asked for. Metadata may have forgotten it since: a deleted topic is answered with an
+    /// error that has to reach its partitions.
+    fn asked_topic(&self, under_way: &UnderWay, id: Uuid) -> Option<Arc<str>> {
+        let named = self.cluster.metadata().topic_name(id).cloned();
+        named.or_else(|| {
+            let is_it =
+                |name: &&TopicPartition| self.fetches.partitions.get(*name).is_some_and(|p| p.topic_id == id);
+            under_way.asked.keys().find(is_it).map(|name| name.topic.clone())
+        })
     }
 
     fn take_data(

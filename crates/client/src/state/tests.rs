@@ -41,6 +41,8 @@ struct World {
     commit_errors: Vec<ErrorCode>,
     top_level: Vec<ErrorCode>,
     held: Option<ApiKey>,
+    /// The topic was deleted.
+    gone: bool,
     seen: Vec<(i32, Request)>,
 }
 
@@ -129,6 +131,24 @@ impl World {
     }
 
     fn metadata(&self) -> MetadataResponse {
+        if self.gone {
+            let broker = MetadataResponseBroker {
+                node_id: 1,
+                host: "one".into(),
+                port: 1,
+                ..MetadataResponseBroker::default()
+            };
+            let topic = MetadataResponseTopic {
+                name: Some("t".into()),
+                error_code: ErrorCode::UNKNOWN_TOPIC_OR_PARTITION,
+                ..MetadataResponseTopic::default()
+            };
+            return MetadataResponse {
+                brokers: vec![broker],
+                topics: vec![topic],
+                ..MetadataResponse::default()
+            };
+        }
         let broker = |node_id, host: &str| MetadataResponseBroker {
             node_id,
             host: host.into(),
@@ -161,7 +181,10 @@ impl World {
         let mut partitions = Vec::new();
         for asked in request.topics.iter().flat_map(|topic| &topic.partitions) {
             let index = asked.partition;
-            if let Some(data) = self.errors.get_mut(&index).and_then(Vec::pop) {
+            if self.gone {
+                let data = error(ErrorCode::UNKNOWN_TOPIC_ID);
+                partitions.push(PartitionData { partition_index: index, ..data });
+            } else if let Some(data) = self.errors.get_mut(&index).and_then(Vec::pop) {
                 partitions.push(PartitionData { partition_index: index, ..data });
             } else if self.leaders[index as usize] == node && asked.fetch_offset < self.ends[index as usize] {
                 let records = batch(asked.fetch_offset, self.ends[index as usize] - asked.fetch_offset);
@@ -216,6 +239,7 @@ impl Rig {
             commit_errors: Vec::new(),
             top_level: Vec::new(),
             held: None,
+            gone: false,
             seen: Vec::new(),
         };
         let state = ConsumerState::new(settings, 1);
@@ -544,4 +568,15 @@ fn a_consumer_at_rest_does_nothing() {
     rig.poll(10_000);
     assert_eq!(rig.requests(ApiKey::Fetch).len(), 40, "two long polls a second and broker");
     assert!(rig.world.seen.is_empty(), "{:?}", rig.world.seen);
+}
+
+#[test]
+fn a_deleted_topic_is_asked_for_more_and_more_rarely() {
+    let mut rig = Rig::assigned(&[1], &[]);
+    rig.poll(100);
+    rig.world.gone = true;
+    rig.world.seen.clear();
+    let (seen, failed) = rig.poll(10_000);
+    assert!(seen.is_empty() && failed.is_none(), "{failed:?}");
+    assert!(rig.requests(ApiKey::Fetch).len() < 30, "no loop");
 }
