@@ -1,0 +1,241 @@
+//! Scripts for the machine in virtual time: one broker that answers as the test says, no socket, no clock.
+
+mod rig;
+
+use super::*;
+use crate::OffsetAndMetadata;
+use rig::{Rig, error, name};
+use std::time::Duration;
+use tontine_wire::{
+    ErrorCode, Uuid,
+    api::{
+        ApiKey, Request,
+        fetch::{LeaderIdAndEpoch, NodeEndpoint, PartitionData},
+    },
+};
+
+#[test]
+fn an_error_of_one_partition_is_tried_again_and_stops_no_other() {
+    for code in [
+        ErrorCode::NOT_LEADER_OR_FOLLOWER,
+        ErrorCode::FENCED_LEADER_EPOCH,
+        ErrorCode::REPLICA_NOT_AVAILABLE,
+        ErrorCode::KAFKA_STORAGE_ERROR,
+        ErrorCode::OFFSET_NOT_AVAILABLE,
+        ErrorCode::UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode::UNKNOWN_TOPIC_ID,
+        ErrorCode::INCONSISTENT_TOPIC_ID,
+        ErrorCode::UNKNOWN_LEADER_EPOCH,
+        ErrorCode::UNKNOWN_SERVER_ERROR,
+    ] {
+        let mut rig = Rig::assigned(&[1, 1], &[]);
+        rig.world.ends = vec![2, 2];
+        rig.world.errors.insert(0, vec![error(code), error(code)]);
+        let (seen, failed) = rig.poll(3_000);
+        assert!(failed.is_none(), "{code}: {failed:?}");
+        assert_eq!(seen[..2], [(1, 0), (1, 1)], "{code}: the other one comes first");
+        assert_eq!(seen[2..], [(0, 0), (0, 1)], "{code}");
+    }
+}
+
+#[test]
+fn a_lack_of_rights_is_reported_and_what_others_have_still_comes() {
+    let mut rig = Rig::assigned(&[1, 1], &[]);
+    rig.world.ends = vec![1, 1];
+    rig.world.errors.insert(0, vec![error(ErrorCode::TOPIC_AUTHORIZATION_FAILED)]);
+    let (mut seen, failed) = rig.poll(2_000);
+    assert_eq!(failed.unwrap().code(), Some(ErrorCode::TOPIC_AUTHORIZATION_FAILED));
+    seen.sort_unstable();
+    assert_eq!(seen, [(0, 0), (1, 0)], "rights came back");
+}
+
+#[test]
+fn a_new_leader_named_in_the_answer_is_asked_without_waiting_for_metadata() {
+    let mut rig = Rig::assigned(&[1], &[]);
+    rig.poll(100);
+    rig.world.ends = vec![1];
+    rig.world.leaders = vec![2];
+    rig.world.held = Some(ApiKey::Metadata);
+    rig.world.endpoints =
+        vec![NodeEndpoint { node_id: 2, host: "two".into(), port: 2, ..NodeEndpoint::default() }];
+    let current_leader = LeaderIdAndEpoch { leader_id: 2, leader_epoch: 5 };
+    let data = PartitionData { current_leader, ..error(ErrorCode::NOT_LEADER_OR_FOLLOWER) };
+    rig.world.errors.insert(0, vec![data]);
+    let started = rig.now;
+    let (seen, _) = rig.poll(20);
+    assert_eq!(seen, [(0, 0)]);
+    assert!(rig.now.saturating_since(started) <= Duration::from_millis(20), "no backoff");
+}
+
+#[test]
+fn an_offset_out_of_range_is_reset_or_reported_by_the_policy() {
+    for policy in ["earliest", "none"] {
+        let mut rig = Rig::new(&[1], &[("auto.offset.reset", policy)]);
+        rig.desk.assign(Instant::ZERO, [name(0)].into()).unwrap();
+        rig.desk.seek(&name(0), &OffsetAndMetadata::new(99)).unwrap();
+        rig.world.ends = vec![2];
+        rig.world.errors.insert(0, vec![error(ErrorCode::OFFSET_OUT_OF_RANGE)]);
+        let (seen, failed) = rig.poll(500);
+        match policy {
+            "none" => {
+                assert!(matches!(failed, Some(Error::OffsetOutOfRange { offset: 99, .. })), "{failed:?}")
+            }
+            _ => assert_eq!(seen, [(0, 0), (0, 1)]),
+        }
+    }
+}
+
+#[test]
+fn a_forgotten_session_is_started_again_at_once() {
+    let mut rig = Rig::assigned(&[1], &[]);
+    rig.world.ends = vec![1];
+    rig.world.top_level = vec![ErrorCode::INVALID_FETCH_SESSION_EPOCH, ErrorCode::FETCH_SESSION_ID_NOT_FOUND];
+    let (seen, failed) = rig.poll(20);
+    assert_eq!((seen, failed.is_none()), (vec![(0, 0)], true));
+}
+
+#[test]
+fn a_seek_drops_what_is_under_way() {
+    let mut rig = Rig::assigned(&[1], &[]);
+    rig.poll(50);
+    rig.world.ends = vec![10];
+    rig.settle();
+    rig.desk.seek(&name(0), &OffsetAndMetadata::new(8)).unwrap();
+    let (seen, _) = rig.poll(50);
+    assert_eq!(seen, [(0, 8), (0, 9)]);
+}
+
+#[test]
+fn a_recreated_topic_starts_afresh() {
+    let mut rig = Rig::assigned(&[1], &[("metadata.max.age.ms", "500")]);
+    rig.world.ends = vec![5];
+    assert_eq!(rig.poll(50).0.len(), 5);
+    rig.world.topic_id = Uuid::from_u128(8);
+    rig.world.ends = vec![7];
+    rig.world.held = Some(ApiKey::Fetch);
+    rig.poll(1_000);
+    rig.world.held = None;
+    let (seen, _) = rig.poll(2_000);
+    assert_eq!(seen.first(), Some(&(0, 0)), "{seen:?}");
+}
+
+#[test]
+fn a_full_queue_stops_its_own_partition_only() {
+    let mut rig = Rig::assigned(&[1, 1], &[("max.partition.fetch.bytes", "1")]);
+    rig.world.ends = vec![1, 1];
+    rig.desk.begin_poll(rig.now).unwrap();
+    rig.settle();
+    // Both have data that nobody takes; more of partition 1 is asked for only once its own was taken.
+    rig.requests(ApiKey::Fetch);
+    rig.desk.set_paused(&[name(0)].into(), true).unwrap();
+    assert_eq!(rig.poll(10).0, [(1, 0)]);
+    rig.world.ends = vec![2, 2];
+    assert_eq!(rig.poll(10).0, [(1, 1)]);
+    let asked = rig.requests(ApiKey::Fetch);
+    let partitions: Vec<_> = asked
+        .iter()
+        .flat_map(|(_, request)| match request {
+            Request::Fetch(fetch) => {
+                fetch.topics.iter().flat_map(|t| t.partitions.iter().map(|p| p.partition)).collect()
+            }
+            _ => vec![],
+        })
+        .collect();
+    assert!(partitions.iter().all(|p| *p == 1), "{partitions:?}");
+    rig.desk.set_paused(&[name(0)].into(), false).unwrap();
+    assert_eq!(rig.poll(10).0, [(0, 0), (0, 1)]);
+}
+
+#[test]
+fn a_commit_is_retried_while_that_can_help_and_never_overtaken() {
+    let mut rig = Rig::assigned(&[1], &[("group.id", "g")]);
+    let at = |offset| vec![(name(0), OffsetAndMetadata::new(offset))];
+    rig.world.commit_errors = vec![
+        ErrorCode::COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode::NOT_COORDINATOR,
+        ErrorCode::REQUEST_TIMED_OUT,
+    ];
+    let first = rig.desk.commit(at(1), Duration::from_secs(60));
+    let mut ended = None;
+    while ended.is_none() {
+        let wake = rig.settle().unwrap();
+        rig.now = wake.max(rig.now + Duration::from_millis(1));
+        rig.state.handle_timeout(rig.now);
+        ended = rig.desk.take_commit(first);
+    }
+    assert!(ended.unwrap().is_ok());
+    assert_eq!(rig.requests(ApiKey::OffsetCommit).len(), 4);
+    rig.world.held = Some(ApiKey::OffsetCommit);
+    rig.desk.call_later(|call| Ask::Commit {
+        call,
+        offsets: at(2),
+        kind: CommitKind::Once,
+        timeout: Duration::from_secs(60),
+    });
+    let last = rig.desk.commit(at(3), Duration::from_secs(60));
+    rig.pass(1_000);
+    let under_way =
+        rig.waiting.iter().filter(|(_, b, _)| b[..2] == (ApiKey::OffsetCommit as i16).to_be_bytes()).count();
+    assert_eq!(under_way, 1, "the second waits for the first");
+    rig.world.held = None;
+    rig.pass(1_000);
+    assert!(rig.desk.take_commit(last).unwrap().is_ok());
+    let order: Vec<_> = rig
+        .requests(ApiKey::OffsetCommit)
+        .into_iter()
+        .filter_map(|(_, request)| match request {
+            Request::OffsetCommit(commit) => Some(commit.topics[0].partitions[0].committed_offset),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(order, [2, 3]);
+}
+
+#[test]
+fn a_commit_for_a_topic_that_is_gone_fails_at_once() {
+    let mut rig = Rig::new(&[1], &[("group.id", "g")]);
+    rig.world.commit_errors = vec![ErrorCode::UNKNOWN_TOPIC_OR_PARTITION; 9];
+    let gone = TopicPartition::new("gone", 0);
+    let call = rig.desk.commit(vec![(gone, OffsetAndMetadata::new(1))], Duration::from_secs(60));
+    rig.settle();
+    let refusal = rig.desk.take_commit(call).unwrap().unwrap_err();
+    assert_eq!(refusal.code(), Some(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION));
+}
+
+#[test]
+fn a_commit_without_an_answer_ends_in_time() {
+    let mut rig = Rig::new(&[1], &[("group.id", "g")]);
+    rig.world.held = Some(ApiKey::OffsetCommit);
+    let call = rig.desk.commit(vec![(name(0), OffsetAndMetadata::new(1))], Duration::from_secs(2));
+    let mut refusal = None;
+    while refusal.is_none() && rig.now < Instant::ZERO + Duration::from_secs(10) {
+        let wake = rig.settle().unwrap();
+        rig.now = wake.max(rig.now + Duration::from_millis(1));
+        rig.state.handle_timeout(rig.now);
+        rig.settle();
+        refusal = rig.desk.take_commit(call);
+    }
+    assert!(matches!(refusal, Some(Err(Error::Timeout { .. }))), "{refusal:?}");
+    assert!(rig.now < Instant::ZERO + Duration::from_secs(3));
+}
+
+#[test]
+fn a_consumer_at_rest_does_nothing() {
+    let mut rig = Rig::assigned(&[1, 2], &[]);
+    rig.poll(1_000);
+    rig.world.seen.clear();
+    rig.poll(10_000);
+    assert_eq!(rig.requests(ApiKey::Fetch).len(), 40, "two long polls a second and broker");
+    assert!(rig.world.seen.is_empty(), "{:?}", rig.world.seen);
+}
+
+#[test]
+fn a_deleted_topic_is_asked_for_more_and_more_rarely() {
+    let mut rig = Rig::assigned(&[1], &[]);
+    rig.poll(100);
+    rig.world.gone = true;
+    rig.world.seen.clear();
+    let (seen, failed) = rig.poll(10_000);
+    assert!(seen.is_empty() && failed.is_none(), "{failed:?}");
+    assert!(rig.requests(ApiKey::Fetch).len() < 30, "no loop");
+}
