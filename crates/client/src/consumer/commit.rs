@@ -4,7 +4,7 @@ use super::{Consumer, calls::check_offsets, front::OnCommit};
 use crate::{
     Error, OffsetAndMetadata,
     net::oneshot,
-    state::{Ask, CallId, CommitKind},
+    state::CallId,
 };
 use std::{
     collections::BTreeMap,
@@ -105,8 +105,7 @@ impl Consumer {
         self.front.desk.check_group()?;
         check_offsets(&offsets)?;
         let timeout = self.front.default_timeout;
-        let kind = CommitKind::Once;
-        Ok(self.front.desk.call_later(|call| Ask::Commit { call, offsets, kind, timeout }))
+        Ok(self.front.desk.commit_later(offsets, timeout))
     }
 
     /// The offsets that the group has committed; none for partitions without one.

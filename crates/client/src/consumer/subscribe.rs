@@ -1,7 +1,7 @@
 //! What to read: subscribing, unsubscribing, assigning by hand.
 
 use super::Consumer;
-use crate::{Error, listener::RebalanceListener, state::Ask};
+use crate::{Error, listener::RebalanceListener};
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 use tontine_group::TopicPartition;
 
@@ -108,11 +108,8 @@ impl Consumer {
                 }
                 self.front.wait(None).await?;
             }
-            self.front.desk.set_leaving(false);
         }
-        self.front.desk.forget_interest();
-        self.front.desk.drop_assignment();
-        self.front.desk.tell(Ask::Assign(Vec::new()));
+        self.front.desk.finish_leaving();
         self.front.flush();
         first_error
     }

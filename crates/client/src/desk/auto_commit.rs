@@ -90,12 +90,13 @@ impl Desk {
     }
 
     /// Whether `close` commits what polls returned.
-    pub(crate) fn commits_at_close(&self) -> bool {
+    pub fn commits_at_close(&self) -> bool {
         let has_part = self.interest.is_manual() || self.membership.is_some();
         self.auto_commit.is_on() && has_part && !self.consumed().is_empty()
     }
 
-    fn may_commit(&self) -> bool {
+    /// Whether a commit on the timer is possible at this moment.
+    pub(super) fn may_commit(&self) -> bool {
         self.interest.is_manual() || (self.membership.is_some() && self.rebalance.is_idle())
     }
 }

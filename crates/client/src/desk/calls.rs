@@ -83,6 +83,14 @@ impl Desk {
         self.call_leave(|call| Ask::Leave { call, reason, forever, timeout });
     }
 
+    /// The group has been left, or leaving it took too long: whatever is still held is let go without a callback.
+    pub fn finish_leaving(&mut self) {
+        self.set_leaving(false);
+        self.forget_interest();
+        self.drop_assignment();
+        self.asks.push(Ask::Assign(Vec::new()));
+    }
+
     /// Lets the actor end.
     pub fn close(&mut self, timeout: Duration) {
         self.asks.push(Ask::Close { timeout });
@@ -112,6 +120,15 @@ impl Desk {
     /// A commit that nobody waited for and that has ended.
     pub(crate) fn next_ended_commit(&mut self) -> Option<(CallId, Result<(), Error>)> {
         self.calls.next_ended()
+    }
+
+    /// Starts a commit that nobody waits for; its end comes as [`super::Turn::CommitEnded`].
+    pub fn commit_later(
+        &mut self,
+        offsets: Vec<(TopicPartition, OffsetAndMetadata)>,
+        timeout: Duration,
+    ) -> CallId {
+        self.call_later(|call| Ask::Commit { call, offsets, kind: CommitKind::Once, timeout })
     }
 
     /// Tells the actor something that has no answer.

@@ -200,7 +200,9 @@ impl Desk {
     fn wake_at(&self, now: Instant) -> Option<Instant> {
         let every = Self::tell_every(self.settings.max_poll_interval);
         let told = self.last_poll_told.unwrap_or(now) + every;
-        soonest(Some(told), self.auto_commit.due())
+        // A commit that is due but not possible now is no reason to wake up: what makes it possible is.
+        let commit = self.auto_commit.due().filter(|_| self.may_commit());
+        soonest(Some(told), commit)
     }
 
     fn hand_out(&mut self) -> Result<Option<Records>, Error> {

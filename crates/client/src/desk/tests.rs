@@ -476,3 +476,16 @@ fn polls_are_told_to_the_actor_now_and_then() {
     let polls = rig.told.iter().filter(|ask| matches!(ask, Ask::Poll)).count();
     assert_eq!(polls, 2, "once per 500 ms");
 }
+
+#[test]
+fn a_commit_that_is_due_but_not_possible_does_not_keep_a_poll_awake() {
+    let mut rig = Rig::assigned(&[("enable.auto.commit", "true"), ("auto.commit.interval.ms", "1000")], 1);
+    rig.due(Due::Revoke { partitions: vec![name(0)], occasion: Occasion::BeforeJoin });
+    let _ = rig.next();
+    rig.now += Duration::from_secs(5);
+    let _ = rig.next();
+    match rig.next() {
+        Turn::Wait(Some(at)) => assert!(at > rig.now, "a poll that waits for the past spins"),
+        other => panic!("{other:?}"),
+    }
+}

@@ -23,8 +23,8 @@ mod tests;
 mod topics;
 mod validation;
 
-pub(crate) use command::{Answer, Ask, CommitKind, SeekTarget, Step, StepId, StepKind, Tell, Wanted};
-pub use command::{CallId, Command, Event};
+pub(crate) use command::{Answer, Ask, CommitKind, SeekTarget, Step, StepId, Tell, Wanted};
+pub use command::{CallId, Command, Event, StepKind};
 pub use settings::ConsumerSettings;
 
 use crate::{
