@@ -1,0 +1,414 @@
+//! What applications do, step by step: poll, work, commit, handle callbacks, pause, seek, unsubscribe, close.
+//!
+//! A step runs when the application has something to do or the machine said something. Between polls an application hears
+//! nothing, as in production: events wait in its inbox.
+
+use crate::{
+    client::{After, Client, Doing, Wish},
+    fact::{Fact, Life},
+    workload::Commits,
+    world::{GROUP, TOPICS, World},
+};
+use std::{collections::BTreeSet, time::Duration};
+use tontine::{
+    Error, OffsetAndMetadata, Records, TopicPartition, desk::Turn, machine::Machine, state::StepKind,
+};
+use tontine_group::Instant;
+use tontine_wire::api::{Response, describe_groups::DescribeGroupsRequest};
+
+/// What a call may take.
+const TIMEOUT: Duration = Duration::from_secs(10);
+/// What closing may take.
+const CLOSE: Duration = Duration::from_secs(5);
+
+/// Whether an application can go on at once.
+enum Step {
+    On,
+    Rest,
+}
+
+impl World {
+    /// An application has something to do.
+    pub(crate) fn app(&mut self, life: Life) {
+        let now = self.now;
+        let due = |client: &Client| client.app_at.is_some_and(|at| at <= now);
+        if !self.clients.get(&life).is_some_and(due) {
+            return;
+        }
+        let Some(mut client) = self.clients.remove(&life) else { return };
+        client.app_at = None;
+        while self.failure.is_none()
+            && let Step::On = self.step(&mut client)
+        {}
+        self.flush(&mut client);
+        if !matches!(client.doing, Doing::Gone) {
+            self.clients.insert(life, client);
+        }
+    }
+
+    fn flush(&mut self, client: &mut Client) {
+        for command in client.desk.commands().collect::<Vec<_>>() {
+            client.state.handle_command(client.clock(self.now), command);
+        }
+        self.pump(client);
+    }
+
+    fn exchange(&mut self, client: &mut Client) {
+        self.flush(client);
+        while let Some(event) = client.inbox.pop_front() {
+            client.desk.hear(client.clock(self.now), event);
+            self.flush(client);
+        }
+        self.learn_name(client);
+    }
+
+    fn learn_name(&mut self, client: &mut Client) {
+        let name = client.desk.membership().map(|membership| membership.member_id.clone());
+        if name.is_some() && name != client.named {
+            client.named.clone_from(&name);
+            self.record(Fact::Named(client.life, name.unwrap_or_default()));
+        }
+    }
+
+    fn step(&mut self, client: &mut Client) -> Step {
+        match std::mem::replace(&mut client.doing, Doing::Gone) {
+            Doing::Working { until } if until > self.now => {
+                client.doing = Doing::Working { until };
+                self.rest(client, Some(until))
+            }
+            Doing::Working { .. } => self.begin(client),
+            Doing::Polling { until } => self.poll(client, until),
+            Doing::Callback { .. } if self.failure.is_some() => Step::Rest,
+            doing @ Doing::Callback { .. } => self.callback(client, doing),
+            Doing::Committing { call } => {
+                self.exchange(client);
+                match client.desk.take_commit(call) {
+                    None => {
+                        client.doing = Doing::Committing { call };
+                        self.rest(client, None)
+                    }
+                    Some(result) => {
+                        self.told(client, result);
+                        client.doing = Doing::Working { until: self.now };
+                        Step::On
+                    }
+                }
+            }
+            Doing::LastCommit { call } => {
+                self.exchange(client);
+                match client.desk.take_commit(call) {
+                    None => {
+                        client.doing = Doing::LastCommit { call };
+                        self.rest(client, None)
+                    }
+                    Some(result) => {
+                        self.told(client, result);
+                        self.leave(client, true)
+                    }
+                }
+            }
+            Doing::Leaving { forever, deadline } => self.leaving(client, forever, deadline),
+            Doing::Ending => {
+                client.doing = Doing::Ending;
+                Step::Rest
+            }
+            Doing::Gone => Step::Rest,
+        }
+    }
+
+    fn rest(&mut self, client: &mut Client, until: Option<Instant>) -> Step {
+        if let Some(at) = until {
+            self.wake_app(client, at);
+        }
+        Step::Rest
+    }
+
+    fn told(&mut self, client: &Client, result: Result<(), Error>) {
+        if let Err(error) = result {
+            self.counts.count(format!("errors: {}", class(&error)));
+            self.record(Fact::Failed(client.life, error.to_string()));
+        }
+    }
+
+    /// The application is free: it does what it was told to, or polls.
+    fn begin(&mut self, client: &mut Client) -> Step {
+        let wish = std::mem::take(&mut client.wish);
+        match wish {
+            Wish::Close => return self.begin_close(client),
+            Wish::Resubscribe => return self.leave(client, false),
+            Wish::Slow => {
+                let longer = Duration::from_millis(self.plan.max_poll) + self.random.millis(100, 4_000);
+                client.doing = Doing::Working { until: self.now + longer };
+                return Step::On;
+            }
+            Wish::Pause => self.pause(client),
+            Wish::Seek => self.seek(client),
+            Wish::Nothing => {}
+        }
+        if self.healed && !client.desk.paused().is_empty() {
+            let paused = client.desk.paused();
+            let result = client.desk.set_paused(&paused, false);
+            self.told(client, result);
+        }
+        self.exchange(client);
+        if client.desk.subscription().is_empty() {
+            let topics: BTreeSet<_> = TOPICS.into_iter().map(Into::into).collect();
+            let result = client.desk.subscribe(topics);
+            self.told(client, result);
+        }
+        let result = client.desk.begin_poll(client.clock(self.now));
+        self.told(client, result);
+        let wait = if self.healed { 500 } else { client.profile.poll };
+        client.doing = Doing::Polling { until: self.now + Duration::from_millis(wait) };
+        client.polls += 1;
+        Step::On
+    }
+
+    fn pause(&mut self, client: &mut Client) {
+        let paused = client.desk.paused();
+        let all: Vec<_> = client.desk.assignment().into_iter().collect();
+        let Some(name) = self.random.pick(&all) else { return };
+        let pause = !paused.contains(&name);
+        self.counts.count(if pause { "partitions paused" } else { "partitions resumed" });
+        let result = client.desk.set_paused(&[name].into(), pause);
+        self.told(client, result);
+    }
+
+    /// Goes back a little in a partition that it has read from.
+    fn seek(&mut self, client: &mut Client) {
+        let consumed = client.desk.consumed();
+        let Some((name, at)) = self.random.pick(&consumed) else { return };
+        let to = (at.offset - i64::try_from(self.random.below(20)).unwrap_or(0)).max(0);
+        if client.desk.seek(&name, &OffsetAndMetadata::new(to)).is_ok() {
+            self.counts.count("seeks");
+            self.record(Fact::Sought(client.life, name, to));
+        }
+    }
+
+    fn poll(&mut self, client: &mut Client, until: Instant) -> Step {
+        self.exchange(client);
+        let turn = client.desk.next(client.clock(self.now));
+        self.flush(client);
+        match turn {
+            Turn::Records(records) => self.handed_out(client, &records),
+            Turn::Callback(kind, partitions) => self.call(client, kind, partitions, After::Poll(until)),
+            Turn::CommitEnded(_, result) => {
+                self.told(client, result);
+                client.doing = Doing::Polling { until };
+                Step::On
+            }
+            Turn::Failed(error) => {
+                let fenced = matches!(error, Error::Fenced(_));
+                self.told(client, Err(error));
+                if fenced {
+                    self.counts.count("static members fenced");
+                    return self.begin_close(client);
+                }
+                client.doing = Doing::Working { until: self.now + Duration::from_millis(20) };
+                Step::On
+            }
+            Turn::Wait(_) if self.now >= until => {
+                client.doing = Doing::Working { until: self.now + Duration::from_micros(10) };
+                Step::On
+            }
+            Turn::Wait(at) => {
+                let at = at.map_or(until, |at| client.when(at).min(until));
+                client.doing = Doing::Polling { until };
+                self.rest(client, Some(at.max(self.now + Duration::from_micros(10))))
+            }
+        }
+    }
+
+    fn handed_out(&mut self, client: &mut Client, records: &Records) -> Step {
+        for run in records.partitions() {
+            let (mut first, mut next) = (None, 0);
+            for record in run.iter() {
+                let expected = format!("{}:{}", run.partition(), record.offset());
+                if record.value() != Some(expected.as_bytes()) || first.is_some() && record.offset() != next {
+                    let why = format!("offset {} holds {:?}", record.offset(), record.value());
+                    self.record(Fact::Garbled(client.life, run.partition().clone(), why));
+                }
+                first.get_or_insert(record.offset());
+                next = record.offset() + 1;
+            }
+            let Some(first) = first else { continue };
+            self.counts.add("records handed out", u64::try_from(next - first).unwrap_or(0));
+            self.name_members(client.life, run.partition());
+            self.record(Fact::Delivered(client.life, run.partition().clone(), first, next));
+        }
+        self.work(client)
+    }
+
+    /// Who is a member matters when two hold one partition.
+    fn name_members(&mut self, who: Life, what: &TopicPartition) {
+        if !self.holders.get(what).is_some_and(|holders| holders.iter().any(|other| *other != who)) {
+            return;
+        }
+        self.counts.count("overlaps looked into");
+        if let Some((_, members)) = self.group() {
+            self.record(Fact::Members(members));
+        }
+    }
+
+    /// The group's state and members as its coordinator sees them.
+    pub(crate) fn group(&mut self) -> Option<(String, BTreeSet<String>)> {
+        let (node, _) = self.broker.leader("__consumer_offsets", 0)?;
+        let request = DescribeGroupsRequest { groups: vec![GROUP.into()], ..Default::default() };
+        let Some(Response::DescribeGroups(answer)) = self.ask(node, 5, request) else { return None };
+        let group = answer.groups.into_iter().next().filter(|group| group.error_code.is_ok())?;
+        Some((group.group_state, group.members.into_iter().map(|member| member.member_id).collect()))
+    }
+
+    /// Works on records, then commits in its own way.
+    fn work(&mut self, client: &mut Client) -> Step {
+        let work = if self.healed { client.profile.work.min(20) } else { client.profile.work };
+        client.doing = Doing::Working { until: self.now + self.random.millis(0, work) };
+        let commits = match client.profile.commits {
+            Commits::Auto => false,
+            Commits::Sync | Commits::Async => true,
+            Commits::Seldom => client.polls.is_multiple_of(8),
+        };
+        let offsets = client.desk.consumed();
+        if !commits || offsets.is_empty() {
+            return Step::On;
+        }
+        if client.profile.commits == Commits::Async {
+            client.desk.commit_later(offsets, TIMEOUT);
+        } else {
+            let call = client.desk.commit(offsets, TIMEOUT);
+            client.doing = Doing::Committing { call };
+        }
+        self.flush(client);
+        Step::On
+    }
+
+    fn call(
+        &mut self,
+        client: &mut Client,
+        kind: StepKind,
+        partitions: Vec<TopicPartition>,
+        then: After,
+    ) -> Step {
+        self.counts.count(format!("callbacks: {kind:?}"));
+        self.learn_name(client);
+        self.record(Fact::Began(client.life, kind, partitions.clone()));
+        let (mut length, mut fails) = (self.random.millis(0, client.profile.callback), false);
+        if let Some(bad) = client.bad_callback.take().filter(|_| !self.healed) {
+            (length, fails) = bad;
+            self.counts.count("callbacks that fail or take long");
+        }
+        let mut until = self.now + length;
+        if let After::Leave { forever: true, deadline } = then {
+            until = until.min(deadline.max(self.now));
+        }
+        let commits = client.profile.commits_on_revoke && kind == StepKind::Revoked && !client.is_leaving();
+        let offsets = client.desk.consumed();
+        let commit = (commits && !offsets.is_empty()).then(|| client.desk.commit(offsets, TIMEOUT));
+        client.doing = Doing::Callback { kind, partitions, until, commit, fails, then };
+        Step::On
+    }
+
+    fn callback(&mut self, client: &mut Client, doing: Doing) -> Step {
+        let Doing::Callback { kind, partitions, until, commit, fails, then } = doing else {
+            return Step::Rest;
+        };
+        if let Some(call) = commit {
+            self.exchange(client);
+            let ended = client.desk.take_commit(call);
+            let commit = ended.is_none().then_some(call);
+            client.doing = Doing::Callback { kind, partitions, until, commit, fails, then };
+            return match ended {
+                None => self.rest(client, None),
+                Some(result) => {
+                    self.told(client, result);
+                    Step::On
+                }
+            };
+        }
+        if until > self.now {
+            client.doing = Doing::Callback { kind, partitions, until, commit, fails, then };
+            return self.rest(client, Some(until));
+        }
+        self.record(Fact::Returned(client.life, kind, partitions));
+        client.desk.callback_done(client.clock(self.now), fails);
+        self.flush(client);
+        client.doing = match then {
+            After::Poll(_) if fails => Doing::Working { until: self.now },
+            After::Poll(until) => Doing::Polling { until },
+            After::Leave { forever, deadline } => Doing::Leaving { forever, deadline },
+        };
+        Step::On
+    }
+
+    fn begin_close(&mut self, client: &mut Client) -> Step {
+        if client.desk.commits_at_close() {
+            let offsets = client.desk.consumed();
+            let call = client.desk.commit(offsets, CLOSE);
+            client.doing = Doing::LastCommit { call };
+            return Step::On;
+        }
+        self.leave(client, true)
+    }
+
+    fn leave(&mut self, client: &mut Client, forever: bool) -> Step {
+        let timeout = if forever { CLOSE } else { TIMEOUT };
+        if client.desk.is_in_group() {
+            client.desk.leave("the simulation wants it", forever, timeout);
+        }
+        client.doing = Doing::Leaving { forever, deadline: self.now + timeout };
+        Step::On
+    }
+
+    fn leaving(&mut self, client: &mut Client, forever: bool, deadline: Instant) -> Step {
+        self.exchange(client);
+        match client.desk.next_callback() {
+            Some(Turn::Callback(kind, partitions)) => {
+                return self.call(client, kind, partitions, After::Leave { forever, deadline });
+            }
+            Some(_) => {
+                client.doing = Doing::Leaving { forever, deadline };
+                return Step::On;
+            }
+            None => {}
+        }
+        self.flush(client);
+        if client.desk.is_in_group() && !client.desk.has_left() {
+            client.doing = Doing::Leaving { forever, deadline };
+            return self.rest(client, None);
+        }
+        client.desk.finish_leaving();
+        self.record(Fact::Left(client.life));
+        if forever {
+            client.desk.close(CLOSE);
+            client.doing = Doing::Ending;
+        } else {
+            client.doing = Doing::Working { until: self.now + self.random.millis(0, 500) };
+        }
+        self.flush(client);
+        match client.doing {
+            Doing::Gone => Step::Rest,
+            _ => Step::On,
+        }
+    }
+
+    /// The machine has done its last work.
+    pub(crate) fn machine_stopped(&mut self, client: &mut Client) {
+        for conn in client.links.keys().copied().collect::<Vec<_>>() {
+            self.close(client, conn);
+        }
+        client.timer = None;
+        client.doing = Doing::Gone;
+        self.wake_app(client, self.now);
+    }
+}
+
+/// The kind of an error, without names and numbers.
+fn class(error: &Error) -> String {
+    match error.code() {
+        Some(code) => format!("the broker answered {code}"),
+        None => {
+            let text = format!("{error:?}");
+            text.split([' ', '{', '(']).next().unwrap_or_default().to_owned()
+        }
+    }
+}

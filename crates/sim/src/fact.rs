@@ -1,0 +1,112 @@
+//! What happened in a run, as far as an observer outside of every machine can see it. Invariants and reports read these.
+
+use std::{collections::BTreeSet, fmt, time::Duration};
+use tontine::{TopicPartition, state::StepKind};
+
+/// One life of a consumer. A member that comes back is another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Life(pub u32);
+
+impl fmt::Display for Life {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "m{}", self.0)
+    }
+}
+
+/// One thing that happened.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Fact {
+    /// A consumer was built and subscribed.
+    Started(Life, Option<String>),
+    /// Its process is gone, without a word.
+    Crashed(Life),
+    /// It closed, or left and may come back: nothing is its own any more.
+    Left(Life),
+    /// The coordinator knows it by this name.
+    Named(Life, String),
+    /// A callback begins.
+    Began(Life, StepKind, Vec<TopicPartition>),
+    /// A callback has returned.
+    Returned(Life, StepKind, Vec<TopicPartition>),
+    /// Records of one partition were handed out by a poll: from this offset up to, and without, that one.
+    Delivered(Life, TopicPartition, i64, i64),
+    /// Records came that nobody wrote there.
+    Garbled(Life, TopicPartition, String),
+    /// The application goes on at another offset.
+    Sought(Life, TopicPartition, i64),
+    /// Whom the coordinator counts as members. Known only where it matters: when two hold one partition.
+    Members(BTreeSet<String>),
+    /// The coordinator accepted a commit of the member with this name.
+    Committed(String, TopicPartition, i64),
+    /// A call of a consumer failed.
+    Failed(Life, String),
+    /// The group changed its state.
+    Group(String),
+    /// Something was done to the world.
+    Done(String),
+    /// A topic is gone.
+    Deleted(String),
+    /// Nothing bad happens from now on.
+    Healed,
+    /// The group had come to rest and everything was delivered.
+    Settled(Duration),
+    /// It had not within the time it has for that.
+    Unsettled(String),
+    /// What was asked of the brokers while nothing happened.
+    Rested {
+        /// How many consumers there were.
+        members: usize,
+        /// How many requests came.
+        requests: u64,
+        /// How many of them joined or synced.
+        joins: u64,
+        /// How long that took.
+        time: Duration,
+    },
+    /// More happened at one point in time than can be right.
+    Storm(String),
+    /// Offsets of a log at the end of the run.
+    Log(TopicPartition, i64, i64),
+    /// The run is over.
+    End,
+}
+
+fn list(partitions: &[TopicPartition]) -> String {
+    if partitions.is_empty() {
+        return "nothing".into();
+    }
+    partitions.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
+}
+
+impl fmt::Display for Fact {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Started(who, None) => write!(f, "{who} starts"),
+            Self::Started(who, Some(instance)) => write!(f, "{who} starts as static member {instance}"),
+            Self::Crashed(who) => write!(f, "{who} crashes"),
+            Self::Left(who) => write!(f, "{who} has left"),
+            Self::Named(who, name) => write!(f, "{who} is {name}"),
+            Self::Began(who, kind, what) => write!(f, "{who} hears {kind:?} {}", list(what)),
+            Self::Returned(who, kind, what) => write!(f, "{who} has handled {kind:?} {}", list(what)),
+            Self::Delivered(who, what, from, to) => write!(f, "{who} gets {what} {from}..{to}"),
+            Self::Garbled(who, what, why) => write!(f, "{who} gets garbled records of {what}: {why}"),
+            Self::Sought(who, what, to) => write!(f, "{who} seeks to {to} in {what}"),
+            Self::Members(names) => write!(f, "the coordinator's members are {names:?}"),
+            Self::Committed(who, what, to) => write!(f, "the coordinator stores {to} for {what}, from {who}"),
+            Self::Failed(who, why) => write!(f, "{who} is told: {why}"),
+            Self::Group(what) => write!(f, "the group: {what}"),
+            Self::Done(what) => write!(f, "* {what}"),
+            Self::Deleted(topic) => write!(f, "* topic {topic} is deleted"),
+            Self::Healed => f.write_str("* nothing bad happens from now on"),
+            Self::Settled(after) => write!(f, "settled after {} ms", after.as_millis()),
+            Self::Unsettled(why) => write!(f, "not settled: {why}"),
+            Self::Rested { members, requests, joins, time } => {
+                let seconds = time.as_secs_f64();
+                write!(f, "at rest: {members} members, {requests} requests, {joins} joins in {seconds:.1} s")
+            }
+            Self::Storm(what) => write!(f, "storm: {what}"),
+            Self::Log(what, from, to) => write!(f, "{what} holds {from}..{to}"),
+            Self::End => f.write_str("the end"),
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! Connections as streams of bytes: what is sent arrives later, in pieces, in order, or not at all.
+//!
+//! Each connection has a delay of its own, so there is no order across connections. A *stalled* connection delivers later;
+//! a *dead* one swallows everything and tells neither side (half-open). The world owns the queue of what arrives when;
+//! here is decided what that is.
+
+use crate::{fact::Life, random::Random};
+use bytes::{Bytes, BytesMut};
+use std::{collections::VecDeque, time::Duration};
+use tontine::cluster::ConnId as ClientConn;
+use tontine_broker::NodeId;
+use tontine_group::Instant;
+
+/// A connection between a consumer and a node. Its number is also the broker's name for it.
+#[derive(Debug)]
+pub(crate) struct Link {
+    pub(crate) life: Life,
+    pub(crate) conn: ClientConn,
+    pub(crate) node: NodeId,
+    /// The broker knows it.
+    pub(crate) accepted: bool,
+    /// The client has closed it, or was told that it is closed.
+    pub(crate) client_gone: bool,
+    pub(crate) dead: bool,
+    pub(crate) stalled_until: Instant,
+    /// The broker works on a request of it.
+    pub(crate) busy: bool,
+    /// Requests that wait for that.
+    pub(crate) queue: VecDeque<Bytes>,
+    pub(crate) to_broker: BytesMut,
+    pub(crate) to_client: BytesMut,
+    delay: Duration,
+    last_up: Instant,
+    last_down: Instant,
+}
+
+/// Which way bytes go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// To the broker.
+    Up,
+    /// To the consumer.
+    Down,
+}
+
+impl Link {
+    pub(crate) fn new(life: Life, conn: ClientConn, node: NodeId, delay: Duration) -> Self {
+        Self {
+            life,
+            conn,
+            node,
+            accepted: false,
+            client_gone: false,
+            dead: false,
+            stalled_until: Instant::ZERO,
+            busy: false,
+            queue: VecDeque::new(),
+            to_broker: BytesMut::new(),
+            to_client: BytesMut::new(),
+            delay,
+            last_up: Instant::ZERO,
+            last_down: Instant::ZERO,
+        }
+    }
+
+    /// When something that is sent now arrives: after everything before it.
+    pub(crate) fn arrival(&mut self, now: Instant, way: Way, random: &mut Random) -> Instant {
+        let jitter = Duration::from_micros(random.below(300));
+        let at = now.max(self.stalled_until) + self.delay + jitter;
+        let last = match way {
+            Way::Up => &mut self.last_up,
+            Way::Down => &mut self.last_down,
+        };
+        *last = at.max(*last);
+        *last
+    }
+}
+
+/// Cuts bytes into the pieces in which they arrive: mostly one, sometimes two.
+pub(crate) fn pieces(mut bytes: Bytes, random: &mut Random) -> Vec<Bytes> {
+    if bytes.len() < 2 || !random.percent(10) {
+        return vec![bytes];
+    }
+    let at = usize::try_from(random.between(1, bytes.len() as u64 - 1)).unwrap_or(1);
+    let head = bytes.split_to(at);
+    vec![head, bytes]
+}

@@ -1,0 +1,142 @@
+//! The course of a run: trouble, healing, coming to rest, rest, and a last wave of records that everybody must see soon.
+
+use crate::{
+    Outcome,
+    client::{Client, Doing},
+    fact::Fact,
+    report::Failure,
+    world::{Happening, World},
+};
+use std::time::Duration;
+
+/// How often it is looked whether the group has come to rest.
+const LOOK: Duration = Duration::from_millis(250);
+/// How long nothing may have changed, in addition to the time between two heartbeats: a member that has to rejoin has by
+/// then heard of it.
+const CALM: Duration = Duration::from_secs(3);
+/// How long it is watched at rest.
+const REST: Duration = Duration::from_secs(10);
+/// How long the last wave may take.
+const WAVE: Duration = Duration::from_secs(8);
+
+impl World {
+    /// Runs the whole history.
+    pub(crate) fn live(mut self, seed: u64) -> Outcome {
+        self.create("t0", self.plan.partitions);
+        for _ in 0..self.plan.members {
+            self.start();
+        }
+        self.schedule(self.now, Happening::Produce);
+        self.schedule(self.now, Happening::Trouble);
+        self.run_until(self.now + self.plan.duration);
+        self.heal();
+        self.settle(self.patience());
+        self.producing = false;
+        // What was written last may still be on its way.
+        self.settle(self.patience());
+        self.watch_rest();
+        for name in self.partitions() {
+            self.write_records(&name, 2);
+        }
+        self.settle(WAVE);
+        self.finish(seed)
+    }
+
+    /// Everything that may have to run out one after the other before the group can rest.
+    fn patience(&self) -> Duration {
+        let request = Duration::from_secs(8);
+        Duration::from_millis(2 * self.plan.session + 3 * self.plan.max_poll) + 4 * request
+    }
+
+    fn settle(&mut self, within: Duration) {
+        let (since, end) = (self.now, self.now + within);
+        while self.failure.is_none() {
+            match self.what_is_missing() {
+                None => return self.record(Fact::Settled(self.now.saturating_since(since))),
+                Some(why) if self.now >= end => {
+                    let after = within.as_secs();
+                    return self.record(Fact::Unsettled(format!("after {after} s {why}")));
+                }
+                Some(_) => self.run_until(self.now + LOOK),
+            }
+        }
+    }
+
+    /// What has to come yet before the group is at rest, in words.
+    fn what_is_missing(&mut self) -> Option<String> {
+        self.what_is_seen_missing().or_else(|| self.what_the_coordinator_misses())
+    }
+
+    fn what_is_seen_missing(&self) -> Option<String> {
+        if let Some(busy) = self.clients.values().find(|client| !self.is_at_work(client)) {
+            return Some(format!("{} is still busy: {:?}", busy.life, busy.doing));
+        }
+        for name in self.partitions() {
+            let holders = self.holders.get(&name).map_or(0, std::collections::BTreeSet::len);
+            if holders != 1 {
+                return Some(format!("{name} has {holders} owners"));
+            }
+            let end = self.broker.log_offsets(&name.topic, name.partition).map_or(0, |(_, end)| end);
+            let seen = self.seen.get(&name).and_then(|ranges| ranges.get(&0)).copied().unwrap_or(0);
+            // While records still come the last ones are always under way.
+            let slack = if self.producing { 16 } else { 0 };
+            if seen + slack < end {
+                return Some(format!("{name} is read up to {seen} of {end}"));
+            }
+        }
+        let calm = self.now.saturating_since(self.changed);
+        if calm < Duration::from_millis(self.plan.heartbeat) + CALM {
+            return Some(format!("the group changed {} ms ago", calm.as_millis()));
+        }
+        let generation = |client: &Client| client.desk.membership().map(|membership| membership.generation);
+        let mut generations: Vec<_> = self.clients.values().map(generation).collect();
+        generations.dedup();
+        (generations.len() != 1 || generations == [None])
+            .then(|| format!("members are in the generations {generations:?}"))
+    }
+
+    fn what_the_coordinator_misses(&mut self) -> Option<String> {
+        let Some((state, members)) = self.group() else {
+            return Some("the coordinator does not answer".into());
+        };
+        let missing =
+            self.clients.values().find(|c| !c.named.as_ref().is_some_and(|name| members.contains(name)));
+        if let Some(client) = missing {
+            return Some(format!("{} is not a member", client.life));
+        }
+        (state != "Stable" || members.len() != self.clients.len())
+            .then(|| format!("the group is {state} and has {} members", members.len()))
+    }
+
+    fn is_at_work(&self, client: &Client) -> bool {
+        let works =
+            matches!(client.doing, Doing::Working { .. } | Doing::Polling { .. } | Doing::Committing { .. });
+        works && client.frozen_until <= self.now
+    }
+
+    fn watch_rest(&mut self) {
+        // Heartbeats right after a rebalance are quick: they are not rest yet.
+        self.run_until(self.now + Duration::from_secs(3));
+        (self.requests, self.joins) = (0, 0);
+        self.run_until(self.now + REST);
+        let (members, requests, joins) = (self.clients.len(), self.requests, self.joins);
+        self.record(Fact::Rested { members, requests, joins, time: REST });
+    }
+
+    fn finish(mut self, seed: u64) -> Outcome {
+        for name in self.partitions() {
+            if let Some((from, to)) = self.broker.log_offsets(&name.topic, name.partition) {
+                self.record(Fact::Log(name, from, to));
+            }
+        }
+        self.record(Fact::End);
+        let failure = self.failure.take().map(|(invariant, why)| Failure {
+            seed,
+            invariant,
+            why,
+            history: self.history.clone(),
+        });
+        let time = self.now.since_origin();
+        Outcome { seed, history: self.history, counts: self.counts, time, failure }
+    }
+}

@@ -1,0 +1,78 @@
+//! Failures in words, and counts of what happened.
+
+use crate::fact::Fact;
+use std::{collections::BTreeMap, fmt};
+use tontine_group::Instant;
+
+/// Why a run failed.
+#[derive(Clone, Debug)]
+pub struct Failure {
+    /// The run's seed.
+    pub seed: u64,
+    /// The invariant that does not hold.
+    pub invariant: &'static str,
+    /// What is wrong.
+    pub why: String,
+    /// Everything that happened until then.
+    pub history: Vec<(Instant, Fact)>,
+}
+
+/// How much of a timeline is shown.
+const SHOWN: usize = 150;
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "seed {}: \"{}\" does not hold: {}", self.seed, self.invariant, self.why)?;
+        let skipped = self.history.len().saturating_sub(SHOWN);
+        if skipped > 0 {
+            writeln!(f, "  ({skipped} earlier entries are left out; --full shows them)")?;
+        }
+        self.timeline(f, skipped)?;
+        write!(f, "replay: cargo run --release -p tontine-sim -- --seed {}", self.seed)
+    }
+}
+
+impl Failure {
+    fn timeline(&self, f: &mut fmt::Formatter<'_>, skip: usize) -> fmt::Result {
+        self.history.iter().skip(skip).try_for_each(|entry| writeln!(f, "{}", line(entry)))
+    }
+}
+
+/// One entry of a timeline.
+pub fn line((at, fact): &(Instant, Fact)) -> String {
+    format!("{:>9.3} s  {fact}", at.since_origin().as_secs_f64())
+}
+
+/// How often what happened, over many runs.
+#[derive(Clone, Debug, Default)]
+pub struct Counts(pub BTreeMap<String, u64>);
+
+impl Counts {
+    /// One more of this.
+    pub fn count(&mut self, what: impl Into<String>) {
+        self.add(what, 1);
+    }
+
+    /// This many more of this.
+    pub fn add(&mut self, what: impl Into<String>, many: u64) {
+        *self.0.entry(what.into()).or_default() += many;
+    }
+
+    /// Adds the counts of another run.
+    pub fn merge(&mut self, other: &Self) {
+        for (what, many) in &other.0 {
+            self.add(what.clone(), *many);
+        }
+    }
+
+    /// How often this happened.
+    pub fn of(&self, what: &str) -> u64 {
+        self.0.get(what).copied().unwrap_or(0)
+    }
+}
+
+impl fmt::Display for Counts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|(what, many)| writeln!(f, "{many:>12}  {what}"))
+    }
+}

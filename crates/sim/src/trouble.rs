@@ -1,0 +1,335 @@
+//! What is done to the world: members come, go and fail, connections, nodes, leaders and topics change.
+
+use crate::{
+    client::{Client, Wish},
+    fact::{Fact, Life},
+    network::Way,
+    workload::Trouble,
+    world::{GROUP, Happening, TOPICS, World},
+};
+use std::time::Duration;
+use tontine::TopicPartition;
+use tontine_wire::{
+    api::{
+        create_partitions::{CreatePartitionsRequest, CreatePartitionsTopic},
+        produce::{PartitionProduceData, ProduceRequest, TopicProduceData},
+    },
+    records::{BatchBuilder, Compression},
+};
+
+impl World {
+    /// One more trouble, and when the next one comes.
+    pub(crate) fn trouble(&mut self) {
+        if self.healed {
+            return;
+        }
+        if let Some(kind) = self.random.pick(&self.plan.troubles.clone()) {
+            self.counts.count(format!("trouble: {kind:?}"));
+            self.make(kind);
+        }
+        let next = self.random.millis(0, 2 * self.plan.pace);
+        self.schedule(self.now + next, Happening::Trouble);
+    }
+
+    fn make(&mut self, kind: Trouble) {
+        match kind {
+            Trouble::Join => self.start(),
+            Trouble::Close => self.wish(Wish::Close),
+            Trouble::Resubscribe => self.wish(Wish::Resubscribe),
+            Trouble::Slow => self.wish(Wish::Slow),
+            Trouble::Pause => self.wish(Wish::Pause),
+            Trouble::Seek => self.wish(Wish::Seek),
+            Trouble::Crash => self.crash(),
+            Trouble::Freeze => self.freeze(),
+            Trouble::Callback => self.spoil_callback(),
+            Trouble::Cut => self.cut(),
+            Trouble::Stall => self.stall(),
+            Trouble::HalfOpen => self.half_open(),
+            Trouble::Stop => self.stop(),
+            Trouble::BlackHole => self.black_hole(),
+            Trouble::Leader => self.move_leader(),
+            Trouble::Coordinator => self.move_coordinator(),
+            Trouble::Partitions => self.add_partitions(),
+            Trouble::Create => self.create_some(),
+            Trouble::Delete => self.delete_some(),
+        }
+    }
+
+    /// A consumer starts, if there is room for one.
+    pub(crate) fn start(&mut self) {
+        if self.clients.len() >= self.plan.most_members {
+            return;
+        }
+        self.next_life += 1;
+        let life = Life(self.next_life);
+        let profile = self.plan.profile(&mut self.random);
+        let bootstrap: Vec<_> = (1..=self.plan.nodes).map(|id| format!("n{id}:9092")).collect();
+        let seed = self.random.bits();
+        let instance = profile.instance.clone();
+        match Client::new(life, profile, &self.plan, &bootstrap.join(","), self.now, seed) {
+            Err(error) => self.failure = Some(("settings are accepted", error.to_string())),
+            Ok(mut client) => {
+                self.record(Fact::Started(life, instance));
+                let at = self.now;
+                self.wake_app(&mut client, at);
+                self.clients.insert(life, client);
+            }
+        }
+    }
+
+    fn some_client(&mut self) -> Option<Life> {
+        let lives: Vec<_> =
+            self.clients.values().filter(|client| !client.is_leaving()).map(|client| client.life).collect();
+        self.random.pick(&lives)
+    }
+
+    fn wish(&mut self, wish: Wish) {
+        if let Some(life) = self.some_client()
+            && let Some(client) = self.clients.get_mut(&life)
+        {
+            client.wish = wish;
+            self.record(Fact::Done(format!("{life} is told: {wish:?}")));
+        }
+    }
+
+    fn crash(&mut self) {
+        let Some(life) = self.some_client() else { return };
+        let Some(client) = self.clients.remove(&life) else { return };
+        self.record(Fact::Crashed(life));
+        for id in client.links.values() {
+            if let Some(link) = self.links.get_mut(id) {
+                link.client_gone = true;
+                let at = link.arrival(self.now, Way::Up, &mut self.random);
+                self.schedule(at, Happening::HungUp(*id));
+            }
+        }
+        // Like under a supervisor: somebody takes its place, or nobody does.
+        if self.random.percent(60) {
+            self.start();
+        }
+    }
+
+    fn freeze(&mut self) {
+        let Some(life) = self.some_client() else { return };
+        let long = self.random.millis(100, self.plan.session * 3 / 2);
+        let until = self.now + long;
+        if let Some(client) = self.clients.get_mut(&life) {
+            client.frozen_until = until;
+        }
+        self.record(Fact::Done(format!("{life} stands still for {} ms", long.as_millis())));
+    }
+
+    fn spoil_callback(&mut self) {
+        let Some(life) = self.some_client() else { return };
+        let bad = (self.random.millis(0, self.plan.max_poll * 3 / 2), self.random.percent(50));
+        if let Some(client) = self.clients.get_mut(&life) {
+            client.bad_callback = Some(bad);
+        }
+    }
+
+    fn some_link(&mut self) -> Option<u64> {
+        let live = self.links.iter().filter(|(_, link)| !link.client_gone && !link.dead && link.accepted);
+        let ids: Vec<_> = live.map(|(id, _)| *id).collect();
+        self.random.pick(&ids)
+    }
+
+    fn cut(&mut self) {
+        let Some(id) = self.some_link() else { return };
+        let Some(link) = self.links.get(&id) else { return };
+        let what = format!("a connection of {} to node {} is lost", link.life, link.node);
+        self.record(Fact::Done(what));
+        self.schedule(self.now, Happening::Closed(id));
+    }
+
+    fn stall(&mut self) {
+        let Some(id) = self.some_link() else { return };
+        let long = self.random.millis(50, 6_000);
+        let Some(link) = self.links.get_mut(&id) else { return };
+        link.stalled_until = self.now + long;
+        let (life, node) = (link.life, link.node);
+        self.record(Fact::Done(format!(
+            "a connection of {life} to node {node} stalls for {} ms",
+            long.as_millis()
+        )));
+    }
+
+    fn half_open(&mut self) {
+        let Some(life) = self.some_client() else { return };
+        let long = self.random.millis(500, self.plan.session * 3 / 2);
+        if let Some(client) = self.clients.get_mut(&life) {
+            client.cut_off_until = self.now + long;
+        }
+        self.links.values_mut().filter(|link| link.life == life).for_each(|link| link.dead = true);
+        self.record(Fact::Done(format!("{life} is cut off for {} ms, unnoticed", long.as_millis())));
+    }
+
+    fn some_node(&mut self, up: bool) -> Option<i32> {
+        let nodes: Vec<_> =
+            self.broker.nodes().iter().filter(|(_, node)| node.up == up).map(|(id, _)| *id).collect();
+        self.random.pick(&nodes)
+    }
+
+    fn stop(&mut self) {
+        let Some(node) = self.some_node(true) else { return };
+        self.record(Fact::Done(format!("node {node} is stopped")));
+        let _ = self.broker.stop_node(self.now, node);
+        self.pump_broker();
+        let back = self.random.millis(500, 10_000);
+        self.schedule(self.now + back, Happening::Restart(node));
+    }
+
+    pub(crate) fn restart(&mut self, node: i32) {
+        if !self.broker.nodes().get(&node).is_some_and(|node| node.up) {
+            self.record(Fact::Done(format!("node {node} is back")));
+            let _ = self.broker.start_node(self.now, node);
+            self.pump_broker();
+        }
+    }
+
+    fn black_hole(&mut self) {
+        let Some(node) = self.some_node(true) else { return };
+        let long = self.random.millis(200, 10_000);
+        let _ = self.broker.set_black_hole(node, true);
+        self.record(Fact::Done(format!("node {node} answers nothing for {} ms", long.as_millis())));
+        self.schedule(self.now + long, Happening::Sees(node));
+    }
+
+    fn some_partition(&mut self) -> Option<TopicPartition> {
+        let all = self.partitions();
+        self.random.pick(&all)
+    }
+
+    /// Every partition that exists.
+    pub(crate) fn partitions(&self) -> Vec<TopicPartition> {
+        let count = |topic: &String| i32::try_from(self.broker.partitions(topic).unwrap_or(0)).unwrap_or(0);
+        let of = |topic: &String| {
+            let name = topic.clone();
+            (0..count(topic)).map(move |index| TopicPartition::new(name.as_str(), index))
+        };
+        self.topics.iter().flat_map(of).collect()
+    }
+
+    fn move_leader(&mut self) {
+        let (Some(name), Some(node)) = (self.some_partition(), self.some_node(true)) else { return };
+        if self.broker.move_leader(self.now, &name.topic, name.partition, node).is_ok() {
+            self.record(Fact::Done(format!("node {node} leads {name}")));
+        }
+        self.pump_broker();
+    }
+
+    fn move_coordinator(&mut self) {
+        let Some(node) = self.some_node(true) else { return };
+        if self.broker.move_coordinator(self.now, GROUP, node).is_ok() {
+            self.record(Fact::Done(format!("node {node} is the coordinator")));
+        }
+        self.pump_broker();
+    }
+
+    fn add_partitions(&mut self) {
+        let (Some(name), Some(node)) = (self.some_partition(), self.some_node(true)) else { return };
+        let have = self.broker.partitions(&name.topic).unwrap_or(0);
+        if have >= 12 {
+            return;
+        }
+        let count = i32::try_from(have).unwrap_or(0) + 1;
+        let topic =
+            CreatePartitionsTopic { name: name.topic.to_string(), count, ..CreatePartitionsTopic::default() };
+        let request = CreatePartitionsRequest {
+            topics: vec![topic],
+            timeout_ms: 1_000,
+            ..CreatePartitionsRequest::default()
+        };
+        self.record(Fact::Done(format!("{} is to have {count} partitions", name.topic)));
+        self.ask(node, 2, request);
+    }
+
+    fn create_some(&mut self) {
+        let made = |name: &str| self.history.iter().any(|(_, fact)| is_creation(fact, name));
+        let missing: Vec<_> = TOPICS.into_iter().filter(|name| !made(name)).collect();
+        if let Some(name) = self.random.pick(&missing) {
+            let partitions = i32::try_from(self.random.between(1, 4)).unwrap_or(1);
+            self.create(name, partitions);
+        }
+    }
+
+    /// The first topic stays, so that there is always something to read.
+    fn delete_some(&mut self) {
+        let others: Vec<_> = self.topics.iter().filter(|name| *name != "t0").cloned().collect();
+        if let Some(name) = self.random.pick(&others) {
+            self.topics.remove(&name);
+            self.record(Fact::Deleted(name.clone()));
+            let _ = self.broker.delete_topic(self.now, &name);
+            self.pump_broker();
+        }
+    }
+
+    /// A record goes to some partition, and when the next one does.
+    pub(crate) fn produce(&mut self) {
+        if self.producing {
+            if let Some(name) = self.some_partition() {
+                let many = self.random.between(1, 4);
+                self.write_records(&name, many);
+            }
+            let next = self.random.millis(0, 2 * self.plan.produce);
+            self.schedule(self.now + next, Happening::Produce);
+        }
+    }
+
+    /// Writes records that say where they are.
+    pub(crate) fn write_records(&mut self, name: &TopicPartition, many: u64) {
+        let Some((node, _)) = self.broker.leader(&name.topic, name.partition) else { return };
+        let Some((_, end)) = self.broker.log_offsets(&name.topic, name.partition) else { return };
+        let mut builder = BatchBuilder::new(Compression::None);
+        let ms = 1_700_000_000_000 + i64::try_from(self.now.since_origin().as_millis()).unwrap_or(0);
+        for offset in (end..).take(usize::try_from(many).unwrap_or(1)) {
+            if builder.append(ms, None, Some(format!("{name}:{offset}").as_bytes()), []).is_err() {
+                return;
+            }
+        }
+        let data = PartitionProduceData { index: name.partition, records: Some(builder.build(0)) };
+        let topic = TopicProduceData {
+            name: name.topic.to_string(),
+            partition_data: vec![data],
+            ..TopicProduceData::default()
+        };
+        let request = ProduceRequest {
+            acks: 1,
+            timeout_ms: 1_000,
+            topic_data: vec![topic],
+            ..ProduceRequest::default()
+        };
+        if self.ask(node, 9, request).is_some() {
+            self.counts.add("records written", many);
+        }
+    }
+
+    /// Ends everything bad.
+    pub(crate) fn heal(&mut self) {
+        self.healed = true;
+        self.record(Fact::Healed);
+        for node in self.broker.nodes().keys().copied().collect::<Vec<_>>() {
+            let _ = self.broker.set_black_hole(node, false);
+            self.restart(node);
+        }
+        for client in self.clients.values_mut() {
+            client.cut_off_until = self.now;
+            if client.wish != Wish::Close {
+                client.wish = Wish::Nothing;
+            }
+        }
+        self.links.values_mut().for_each(|link| link.stalled_until = link.stalled_until.min(self.now));
+        if self.clients.values().all(Client::is_leaving) {
+            self.plan.most_members += self.clients.len();
+            self.start();
+        }
+        // What is written now has to arrive, too.
+        for name in self.partitions() {
+            self.write_records(&name, 1);
+        }
+        self.schedule(self.now + Duration::from_millis(1), Happening::BrokerTimer);
+    }
+}
+
+fn is_creation(fact: &Fact, name: &str) -> bool {
+    matches!(fact, Fact::Done(what) if what.starts_with(&format!("topic {name} is created")))
+}

@@ -1,0 +1,182 @@
+//! What a run is like: which members, which faults, how often. Drawn from the seed in the manner of swarm testing: each run
+//! has a few kinds of trouble switched on and leaves the others out, because trouble of all kinds at once hides faults.
+
+use crate::random::Random;
+use std::time::Duration;
+
+/// How a member commits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Commits {
+    /// `enable.auto.commit`.
+    Auto,
+    /// After each poll, waiting for it.
+    Sync,
+    /// After each poll, not waiting.
+    Async,
+    /// Only when partitions are revoked, and now and then.
+    Seldom,
+}
+
+/// How a member behaves.
+#[derive(Clone, Debug)]
+pub struct Profile {
+    /// How it commits.
+    pub commits: Commits,
+    /// It commits in `on_partitions_revoked`.
+    pub commits_on_revoke: bool,
+    /// `group.instance.id`.
+    pub instance: Option<String>,
+    /// How long it works on what a poll returned, in milliseconds at most.
+    pub work: u64,
+    /// How long a callback takes, in milliseconds at most.
+    pub callback: u64,
+    /// How long a poll waits, in milliseconds at most.
+    pub poll: u64,
+    /// How fast its clock is, in millionths off the right speed.
+    pub skew: i64,
+}
+
+/// Something that is done to the world now and then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Trouble {
+    /// A member starts.
+    Join,
+    /// A member closes.
+    Close,
+    /// A member unsubscribes and subscribes again.
+    Resubscribe,
+    /// A member's process dies.
+    Crash,
+    /// A member's process stands still, as by SIGSTOP.
+    Freeze,
+    /// A member does not poll for longer than it may.
+    Slow,
+    /// A member pauses or resumes a partition.
+    Pause,
+    /// A member reads some records again.
+    Seek,
+    /// A callback takes long, or fails.
+    Callback,
+    /// A connection is lost.
+    Cut,
+    /// A connection delivers late.
+    Stall,
+    /// All connections of a member are dead, and neither side knows.
+    HalfOpen,
+    /// A node is stopped and started later.
+    Stop,
+    /// A node takes everything and answers nothing, for a while.
+    BlackHole,
+    /// A partition gets another leader.
+    Leader,
+    /// The group gets another coordinator.
+    Coordinator,
+    /// A topic grows.
+    Partitions,
+    /// A topic appears.
+    Create,
+    /// A topic is deleted.
+    Delete,
+}
+
+const ALL: [Trouble; 19] = [
+    Trouble::Join,
+    Trouble::Close,
+    Trouble::Resubscribe,
+    Trouble::Crash,
+    Trouble::Freeze,
+    Trouble::Slow,
+    Trouble::Pause,
+    Trouble::Seek,
+    Trouble::Callback,
+    Trouble::Cut,
+    Trouble::Stall,
+    Trouble::HalfOpen,
+    Trouble::Stop,
+    Trouble::BlackHole,
+    Trouble::Leader,
+    Trouble::Coordinator,
+    Trouble::Partitions,
+    Trouble::Create,
+    Trouble::Delete,
+];
+
+/// What a run is like.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// How many brokers.
+    pub nodes: i32,
+    /// How many members at first.
+    pub members: u64,
+    /// How many members at most.
+    pub most_members: usize,
+    /// How many partitions the first topic has.
+    pub partitions: i32,
+    /// `partition.assignment.strategy` of everybody.
+    pub assignor: &'static str,
+    /// Whether members may be static.
+    pub statics: bool,
+    /// `session.timeout.ms`.
+    pub session: u64,
+    /// `heartbeat.interval.ms`.
+    pub heartbeat: u64,
+    /// `max.poll.interval.ms`.
+    pub max_poll: u64,
+    /// `max.poll.records`.
+    pub max_poll_records: u64,
+    /// What happens.
+    pub troubles: Vec<Trouble>,
+    /// How long there is between two troubles, in milliseconds on average.
+    pub pace: u64,
+    /// How long trouble lasts.
+    pub duration: Duration,
+    /// How long there is between two records, in milliseconds on average.
+    pub produce: u64,
+    /// How long bytes are under way, in milliseconds at most.
+    pub delay: u64,
+}
+
+impl Plan {
+    /// Draws a run.
+    pub fn draw(random: &mut Random) -> Self {
+        let share = random.between(15, 60);
+        let mut troubles: Vec<_> = ALL.into_iter().filter(|_| random.percent(share)).collect();
+        if troubles.is_empty() {
+            troubles.push(Trouble::Join);
+        }
+        let session = random.between(6, 12) * 1_000;
+        let assignors = ["cooperative-sticky", "cooperative-sticky", "range", "roundrobin", "sticky"];
+        let members = random.between(1, 4);
+        Self {
+            nodes: i32::try_from(random.between(1, 3)).unwrap_or(1),
+            members,
+            most_members: usize::try_from(members + 2).unwrap_or(4),
+            partitions: i32::try_from(random.between(1, 6)).unwrap_or(1),
+            assignor: random.pick(&assignors).unwrap_or("range"),
+            statics: random.percent(30),
+            session,
+            heartbeat: session / random.between(3, 10),
+            max_poll: random.between(5, 15) * 1_000,
+            max_poll_records: random.pick(&[1, 5, 50, 500]).unwrap_or(500),
+            troubles,
+            pace: random.between(200, 3_000),
+            duration: random.millis(5_000, 30_000),
+            produce: random.between(20, 400),
+            delay: random.pick(&[1, 1, 5, 40]).unwrap_or(1),
+        }
+    }
+
+    /// Draws how a member behaves.
+    pub fn profile(&self, random: &mut Random) -> Profile {
+        let kinds = [Commits::Auto, Commits::Sync, Commits::Async, Commits::Seldom];
+        Profile {
+            commits: random.pick(&kinds).unwrap_or(Commits::Auto),
+            commits_on_revoke: random.percent(50),
+            instance: (self.statics && random.percent(60)).then(|| format!("s{}", random.below(4))),
+            work: random.pick(&[0, 1, 20, 200]).unwrap_or(0),
+            callback: random.pick(&[0, 0, 5, 300]).unwrap_or(0),
+            poll: random.pick(&[1, 50, 500, 1_000]).unwrap_or(100),
+            skew: i64::try_from(random.below(2_000)).unwrap_or(0) - 1_000,
+        }
+    }
+}

@@ -1,0 +1,598 @@
+//! The world of one run: the queue of what happens when, and everything that it happens to.
+//!
+//! One thread, one clock, one seed. Consumers and brokers are the production machines; only sockets and clocks are ours.
+//! What the application does is in `app`, what is done to the world in `trouble`, the course of a run in `phases`.
+
+use crate::{
+    client::Client,
+    fact::{Fact, Life},
+    invariants::{self, Invariant},
+    lie::Lie,
+    network::{Link, Way, pieces},
+    random::Random,
+    report::Counts,
+    workload::Plan,
+};
+use bytes::Bytes;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
+use tontine::{
+    TopicPartition,
+    cluster::ConnId as ClientConn,
+    machine::{Machine, MachineOutput},
+    state::StepKind,
+};
+use tontine_broker::{BrokerConfig, BrokerOutput, BrokerState, ConnId, NewTopic, Node, NodeId};
+use tontine_group::Instant;
+use tontine_wire::{
+    ErrorCode, Uuid,
+    api::{ApiKey, Request, Response, offset_commit::OffsetCommitRequest},
+    codec::Reader,
+    frame,
+    header::{RequestHeader, RequestStart},
+};
+
+/// The group's name in every run.
+pub(crate) const GROUP: &str = "g";
+/// Topics that members subscribe to; not all of them exist at all times.
+pub(crate) const TOPICS: [&str; 3] = ["t0", "t1", "t2"];
+/// Connections of the simulator itself have numbers from here on.
+const INSIDE: u64 = 1 << 60;
+/// More happenings than this in one second of a run is a storm.
+const STORM: u64 = 200_000;
+
+/// What happens at a point in time.
+#[derive(Debug)]
+pub(crate) enum Happening {
+    Connected(u64),
+    Refused(u64),
+    Arrives(u64, Way, Bytes),
+    /// The client's end is closed.
+    HungUp(u64),
+    /// The broker's end is closed.
+    Closed(u64),
+    Timer(Life),
+    App(Life),
+    BrokerTimer,
+    Trouble,
+    Produce,
+    Restart(NodeId),
+    Sees(NodeId),
+}
+
+pub(crate) struct World {
+    pub(crate) plan: Plan,
+    pub(crate) random: Random,
+    pub(crate) now: Instant,
+    queue: BTreeMap<(Instant, u64), Happening>,
+    count: u64,
+    second: (u64, u64),
+    pub(crate) broker: BrokerState,
+    broker_timer: Option<Instant>,
+    pub(crate) links: BTreeMap<u64, Link>,
+    next_link: u64,
+    pub(crate) clients: BTreeMap<Life, Client>,
+    pub(crate) next_life: u32,
+    /// Commits that wait for their answers.
+    commits: BTreeMap<u64, OffsetCommitRequest>,
+    inside: Option<Response>,
+    pub(crate) history: Vec<(Instant, Fact)>,
+    invariants: Vec<Box<dyn Invariant>>,
+    pub(crate) failure: Option<(&'static str, String)>,
+    pub(crate) counts: Counts,
+    topic_names: BTreeMap<Uuid, String>,
+    pub(crate) topics: BTreeSet<String>,
+    pub(crate) holders: BTreeMap<TopicPartition, BTreeSet<Life>>,
+    pub(crate) seen: BTreeMap<TopicPartition, BTreeMap<i64, i64>>,
+    pub(crate) healed: bool,
+    pub(crate) producing: bool,
+    /// When the group changed last, as its coordinator or a listener saw it.
+    pub(crate) changed: Instant,
+    pub(crate) requests: u64,
+    pub(crate) joins: u64,
+    pub(crate) lie: Option<Box<dyn Lie>>,
+}
+
+impl World {
+    pub(crate) fn new(seed: u64, lie: Option<Box<dyn Lie>>) -> Self {
+        let mut random = Random::new(seed);
+        let plan = Plan::draw(&mut random);
+        let mut config = BrokerConfig::new();
+        for (key, value) in [
+            ("offsets.topic.num.partitions", "1"),
+            ("auto.create.topics.enable", "false"),
+            ("group.initial.rebalance.delay.ms", "0"),
+        ] {
+            // Each is in the table, with these values allowed.
+            let _ = config.set(key, value);
+        }
+        let nodes = (1..=plan.nodes).map(|id| (id, Node::new(format!("n{id}"), 9_092))).collect();
+        let broker = BrokerState::new(config, nodes, random.bits(), 1_700_000_000_000);
+        Self {
+            plan,
+            random,
+            now: Instant::ZERO,
+            queue: BTreeMap::new(),
+            count: 0,
+            second: (0, 0),
+            broker,
+            broker_timer: None,
+            links: BTreeMap::new(),
+            next_link: 0,
+            clients: BTreeMap::new(),
+            next_life: 0,
+            commits: BTreeMap::new(),
+            inside: None,
+            history: Vec::new(),
+            invariants: invariants::all(),
+            failure: None,
+            counts: Counts::default(),
+            topic_names: BTreeMap::new(),
+            topics: BTreeSet::new(),
+            holders: BTreeMap::new(),
+            seen: BTreeMap::new(),
+            healed: false,
+            producing: true,
+            changed: Instant::ZERO,
+            requests: 0,
+            joins: 0,
+            lie,
+        }
+    }
+
+    /// Something happened: everybody who watches is told.
+    pub(crate) fn record(&mut self, fact: Fact) {
+        if self.failure.is_some() {
+            return;
+        }
+        self.note(&fact);
+        for invariant in &mut self.invariants {
+            if let Err(why) = invariant.see(self.now, &fact) {
+                self.failure = Some((invariant.name(), why));
+                break;
+            }
+        }
+        self.history.push((self.now, fact));
+    }
+
+    fn note(&mut self, fact: &Fact) {
+        if matches!(fact, Fact::Group(_) | Fact::Began(..) | Fact::Returned(..) | Fact::Left(_)) {
+            self.changed = self.now;
+        }
+        match fact {
+            Fact::Began(who, StepKind::Assigned, what) => {
+                for name in what {
+                    self.holders.entry(name.clone()).or_default().insert(*who);
+                }
+            }
+            Fact::Returned(who, StepKind::Revoked | StepKind::Lost, what) => {
+                for name in what {
+                    self.holders.entry(name.clone()).or_default().remove(who);
+                }
+            }
+            Fact::Crashed(who) | Fact::Left(who) => {
+                for holders in self.holders.values_mut() {
+                    holders.remove(who);
+                }
+            }
+            Fact::Delivered(_, what, from, to) => {
+                invariants::add(self.seen.entry(what.clone()).or_default(), *from, *to);
+            }
+            _ => {}
+        }
+    }
+
+    pub(crate) fn schedule(&mut self, at: Instant, what: Happening) {
+        self.count += 1;
+        self.queue.insert((at.max(self.now), self.count), what);
+    }
+
+    /// Runs until this time, or until something is wrong.
+    pub(crate) fn run_until(&mut self, end: Instant) {
+        while self.failure.is_none() {
+            let Some(entry) = self.queue.first_entry().filter(|entry| entry.key().0 <= end) else { break };
+            let ((at, _), what) = entry.remove_entry();
+            self.now = at.max(self.now);
+            self.watch_for_storms(&what);
+            self.happen(what);
+        }
+        self.now = end.max(self.now);
+    }
+
+    fn watch_for_storms(&mut self, what: &Happening) {
+        let second = self.now.since_origin().as_secs();
+        if self.second.0 != second {
+            self.second = (second, 0);
+        }
+        self.second.1 += 1;
+        if self.second.1 > STORM {
+            self.record(Fact::Storm(format!(
+                "more than {STORM} happenings in one second; the last: {what:?}"
+            )));
+        }
+    }
+
+    fn happen(&mut self, what: Happening) {
+        if let Some(life) = self.whose(&what)
+            && let Some(client) = self.clients.get(&life)
+            && client.frozen_until > self.now
+        {
+            // In the order in which it came, once the process goes on.
+            let at = client.frozen_until;
+            return self.schedule(at, what);
+        }
+        match what {
+            Happening::Connected(id) => self.connected(id),
+            Happening::Refused(id) => self.refused(id, "connection refused"),
+            Happening::Closed(id) => self.refused(id, "the connection was closed by the broker"),
+            Happening::Arrives(id, Way::Up, bytes) => self.arrived_up(id, &bytes),
+            Happening::Arrives(id, Way::Down, bytes) => self.arrived_down(id, &bytes),
+            Happening::HungUp(id) => self.hung_up(id),
+            Happening::Timer(life) => self.timer(life),
+            Happening::App(life) => self.app(life),
+            Happening::BrokerTimer => {
+                if self.broker_timer.is_some_and(|at| at <= self.now) {
+                    self.broker_timer = None;
+                    self.broker.handle_timeout(self.now);
+                    self.pump_broker();
+                }
+            }
+            Happening::Trouble => self.trouble(),
+            Happening::Produce => self.produce(),
+            Happening::Restart(node) => self.restart(node),
+            Happening::Sees(node) => {
+                let _ = self.broker.set_black_hole(node, false);
+            }
+        }
+    }
+
+    /// The process that something happens in, if it is one that can stand still.
+    fn whose(&self, what: &Happening) -> Option<Life> {
+        match what {
+            Happening::Timer(life) | Happening::App(life) => Some(*life),
+            Happening::Connected(id)
+            | Happening::Refused(id)
+            | Happening::Closed(id)
+            | Happening::Arrives(id, Way::Down, _) => Some(self.links.get(id)?.life),
+            _ => None,
+        }
+    }
+
+    fn with(&mut self, life: Life, input: impl FnOnce(&mut Self, &mut Client)) {
+        if let Some(mut client) = self.clients.remove(&life) {
+            input(self, &mut client);
+            self.pump(&mut client);
+            self.clients.insert(life, client);
+        }
+    }
+
+    fn connected(&mut self, id: u64) {
+        let Some(link) = self.links.get_mut(&id).filter(|link| !link.client_gone && !link.dead) else {
+            return;
+        };
+        let (life, conn, node) = (link.life, link.conn, link.node);
+        if !self.broker.nodes().get(&node).is_some_and(|node| node.up) {
+            return self.refused(id, "connection refused");
+        }
+        link.accepted = true;
+        self.broker.handle_connected(self.now, ConnId(id), node, "10.0.0.1");
+        self.with(life, |world, client| client.state.handle_connected(client.clock(world.now), conn));
+    }
+
+    fn refused(&mut self, id: u64, why: &str) {
+        let Some(link) = self.links.get(&id).filter(|link| !link.dead) else { return };
+        let (life, conn, gone) = (link.life, link.conn, link.client_gone);
+        self.drop_link(id);
+        if gone {
+            return;
+        }
+        self.with(life, |world, client| {
+            client.links.remove(&conn);
+            client.state.handle_disconnected(client.clock(world.now), conn, why.to_owned());
+        });
+    }
+
+    /// Neither side has a connection of this number any more.
+    pub(crate) fn drop_link(&mut self, id: u64) {
+        self.commits.remove(&id);
+        if self.links.remove(&id).is_some_and(|link| link.accepted) {
+            self.broker.handle_disconnected(self.now, ConnId(id));
+            self.pump_broker();
+        }
+    }
+
+    fn arrived_up(&mut self, id: u64, bytes: &Bytes) {
+        let Some(link) = self.links.get_mut(&id).filter(|link| link.accepted && !link.dead) else { return };
+        link.to_broker.extend_from_slice(bytes);
+        while let Ok(Some(frame)) = frame::split_frame(&mut link.to_broker, 1 << 26) {
+            link.queue.push_back(frame);
+        }
+        self.serve(id);
+        self.pump_broker();
+    }
+
+    /// Hands the next request of a connection to the broker, when it has answered the one before.
+    fn serve(&mut self, id: u64) {
+        let Some(link) = self.links.get_mut(&id).filter(|link| !link.busy) else { return };
+        let Some(frame) = link.queue.pop_front() else { return };
+        link.busy = true;
+        self.look_at(id, &frame);
+        self.broker.handle_frame(self.now, ConnId(id), frame);
+    }
+
+    fn look_at(&mut self, id: u64, frame: &Bytes) {
+        self.requests += 1;
+        let Ok(start) = RequestStart::get(&mut Reader::new(frame.clone())) else { return };
+        let is = |key: ApiKey| start.key == key as i16;
+        if is(ApiKey::JoinGroup) || is(ApiKey::SyncGroup) {
+            self.joins += 1;
+        }
+        if is(ApiKey::OffsetCommit)
+            && let Ok((_, Request::OffsetCommit(request))) = frame::decode_request(frame.clone())
+        {
+            self.commits.insert(id, request);
+        }
+    }
+
+    fn arrived_down(&mut self, id: u64, bytes: &Bytes) {
+        let Some(link) = self.links.get_mut(&id).filter(|link| !link.client_gone && !link.dead) else {
+            return;
+        };
+        link.to_client.extend_from_slice(bytes);
+        let (life, conn, mut frames) = (link.life, link.conn, Vec::new());
+        while let Ok(Some(frame)) = frame::split_frame(&mut link.to_client, 1 << 26) {
+            frames.push(frame);
+        }
+        for frame in frames {
+            self.with(life, |world, client| {
+                if client.links.contains_key(&conn) {
+                    client.state.handle_frame(client.clock(world.now), conn, frame);
+                }
+            });
+        }
+    }
+
+    fn hung_up(&mut self, id: u64) {
+        if self.links.get(&id).is_some_and(|link| !link.dead) {
+            self.drop_link(id);
+        }
+    }
+
+    fn timer(&mut self, life: Life) {
+        let now = self.now;
+        if self.clients.get(&life).and_then(|client| client.timer).is_some_and(|at| at <= now) {
+            self.with(life, |world, client| {
+                client.timer = None;
+                client.state.handle_timeout(client.clock(world.now));
+            });
+        }
+    }
+
+    /// Carries out what a consumer's machine wants.
+    pub(crate) fn pump(&mut self, client: &mut Client) {
+        let mut said = false;
+        loop {
+            match client.state.poll_output() {
+                MachineOutput::Connect { conn, host, .. } => self.connect(client, conn, &host),
+                MachineOutput::Write { conn, bytes } => self.write(client, conn, bytes),
+                MachineOutput::Close { conn } => self.close(client, conn),
+                MachineOutput::Plan(planning) => {
+                    client.state.handle_plan(client.clock(self.now), planning.run());
+                }
+                MachineOutput::Event(event) => {
+                    client.inbox.push_back(event);
+                    said = true;
+                }
+                MachineOutput::Wait(at) => {
+                    let at = at.map(|at| client.when(at).max(self.now + Duration::from_micros(50)));
+                    self.wake_machine(client, at);
+                    break;
+                }
+                MachineOutput::Stop => {
+                    self.machine_stopped(client);
+                    break;
+                }
+            }
+        }
+        if said && client.is_listening() {
+            let at = self.now + Duration::from_micros(self.random.below(200));
+            self.wake_app(client, at);
+        }
+    }
+
+    fn wake_machine(&mut self, client: &mut Client, at: Option<Instant>) {
+        let Some(at) = at else {
+            client.timer = None;
+            return;
+        };
+        if client.timer.is_none_or(|set| set > at) {
+            self.schedule(at, Happening::Timer(client.life));
+        }
+        client.timer = Some(at);
+        // A timer that was set for an earlier time comes early and finds nothing due: then the later one is set.
+        if !self.has_timer(client.life, at) {
+            self.schedule(at, Happening::Timer(client.life));
+        }
+    }
+
+    fn has_timer(&self, life: Life, at: Instant) -> bool {
+        let same = self.queue.range((at, 0)..=(at, u64::MAX));
+        same.into_iter().any(|(_, what)| matches!(what, Happening::Timer(other) if *other == life))
+    }
+
+    /// Lets the application go on at this time, or earlier if it is to go on earlier.
+    pub(crate) fn wake_app(&mut self, client: &mut Client, at: Instant) {
+        if client.app_at.is_none_or(|set| set > at) {
+            client.app_at = Some(at);
+            self.schedule(at, Happening::App(client.life));
+        }
+    }
+
+    fn connect(&mut self, client: &mut Client, conn: ClientConn, host: &str) {
+        self.next_link += 1;
+        let id = self.next_link;
+        let node = host.trim_start_matches('n').parse().unwrap_or(0);
+        let delay = Duration::from_micros(self.random.between(50, 1_000 * self.plan.delay));
+        let mut link = Link::new(client.life, conn, node, delay);
+        link.dead = client.cut_off_until > self.now;
+        let at = link.arrival(self.now, Way::Down, &mut self.random);
+        self.links.insert(id, link);
+        client.links.insert(conn, id);
+        let up = self.broker.nodes().get(&node).is_some_and(|node| node.up);
+        self.schedule(at, if up { Happening::Connected(id) } else { Happening::Refused(id) });
+    }
+
+    fn write(&mut self, client: &Client, conn: ClientConn, bytes: Bytes) {
+        let Some(id) = client.links.get(&conn).copied() else { return };
+        for piece in pieces(bytes, &mut self.random) {
+            let Some(link) = self.links.get_mut(&id).filter(|link| !link.dead) else { return };
+            let at = link.arrival(self.now, Way::Up, &mut self.random);
+            self.schedule(at, Happening::Arrives(id, Way::Up, piece));
+        }
+    }
+
+    pub(crate) fn close(&mut self, client: &mut Client, conn: ClientConn) {
+        let Some(id) = client.links.remove(&conn) else { return };
+        let Some(link) = self.links.get_mut(&id) else { return };
+        link.client_gone = true;
+        if link.stalled_until > self.now {
+            // What is under way on a connection that was given up is lost with it.
+            return self.drop_link(id);
+        }
+        let at = link.arrival(self.now, Way::Up, &mut self.random);
+        self.schedule(at, Happening::HungUp(id));
+    }
+
+    /// Carries out what the brokers want, until they wait.
+    pub(crate) fn pump_broker(&mut self) {
+        loop {
+            match self.broker.poll_output() {
+                BrokerOutput::Reply { conn, response, .. } if conn.0 >= INSIDE => {
+                    self.inside = Some(response)
+                }
+                BrokerOutput::Reply { conn, version, correlation_id, response } => {
+                    self.reply(conn.0, version, correlation_id, response);
+                    self.serve(conn.0);
+                }
+                BrokerOutput::Silent { conn } => {
+                    if let Some(link) = self.links.get_mut(&conn.0) {
+                        link.busy = false;
+                    }
+                    self.serve(conn.0);
+                }
+                BrokerOutput::Disconnect { conn, why } => self.disconnect(conn.0, &why.to_string()),
+                BrokerOutput::Transition(change) => {
+                    self.counts.count(format!("rebalance: {}", class(&change.cause)));
+                    self.record(Fact::Group(format!(
+                        "{:?} -> {:?}, generation {} ({})",
+                        change.from, change.to, change.generation, change.cause
+                    )));
+                }
+                BrokerOutput::Wait(at) => {
+                    if let Some(at) = at.filter(|at| self.broker_timer.is_none_or(|set| set > *at)) {
+                        let at = at.max(self.now);
+                        self.broker_timer = Some(at);
+                        self.schedule(at, Happening::BrokerTimer);
+                    }
+                    return;
+                }
+            }
+        }
+    }
+
+    fn reply(&mut self, id: u64, version: i16, correlation_id: i32, mut response: Response) {
+        if let Some(lie) = &mut self.lie {
+            lie.tell(&mut response);
+        }
+        if let Response::OffsetCommit(answer) = &response
+            && let Some(request) = self.commits.remove(&id)
+        {
+            self.committed(&request, answer);
+        }
+        let bytes = frame::encode_response(version, correlation_id, &response);
+        if let Some(link) = self.links.get_mut(&id) {
+            link.busy = false;
+        }
+        for piece in pieces(bytes, &mut self.random) {
+            let Some(link) = self.links.get_mut(&id).filter(|link| !link.dead) else { return };
+            let at = link.arrival(self.now, Way::Down, &mut self.random);
+            self.schedule(at, Happening::Arrives(id, Way::Down, piece));
+        }
+    }
+
+    fn committed(
+        &mut self,
+        request: &OffsetCommitRequest,
+        answer: &tontine_wire::api::offset_commit::OffsetCommitResponse,
+    ) {
+        for (asked, answered) in request.topics.iter().zip(&answer.topics) {
+            let name = if asked.name.is_empty() {
+                self.topic_names.get(&asked.topic_id).cloned().unwrap_or_default()
+            } else {
+                asked.name.clone()
+            };
+            for (asked, answered) in asked.partitions.iter().zip(&answered.partitions) {
+                if answered.error_code == ErrorCode::NONE {
+                    self.counts.count("commits accepted");
+                    let partition = TopicPartition::new(name.as_str(), asked.partition_index);
+                    self.record(Fact::Committed(
+                        request.member_id.clone(),
+                        partition,
+                        asked.committed_offset,
+                    ));
+                } else {
+                    self.counts.count(format!("commits refused: {}", answered.error_code));
+                }
+            }
+        }
+    }
+
+    fn disconnect(&mut self, id: u64, why: &str) {
+        let _ = why;
+        self.commits.remove(&id);
+        let Some(link) = self.links.get_mut(&id) else { return };
+        link.accepted = false;
+        if link.dead {
+            return;
+        }
+        let at = link.arrival(self.now, Way::Down, &mut self.random);
+        self.schedule(at, Happening::Closed(id));
+    }
+
+    /// Asks a node directly, without a network; nothing when it does not answer at once.
+    pub(crate) fn ask(
+        &mut self,
+        node: NodeId,
+        version: i16,
+        request: impl Into<Request>,
+    ) -> Option<Response> {
+        self.next_link += 1;
+        let conn = ConnId(INSIDE + self.next_link);
+        let request = request.into();
+        let header = RequestHeader { key: request.key(), version, correlation_id: 1, client_id: None };
+        self.inside = None;
+        self.broker.handle_connected(self.now, conn, node, "10.0.0.2");
+        self.broker.handle_request(self.now, conn, header, request);
+        self.pump_broker();
+        self.broker.handle_disconnected(self.now, conn);
+        self.pump_broker();
+        self.inside.take()
+    }
+
+    pub(crate) fn create(&mut self, name: &str, partitions: i32) {
+        if let Ok(id) = self.broker.create_topic(self.now, &NewTopic::new(name, partitions)) {
+            self.topic_names.insert(id, name.to_owned());
+            self.topics.insert(name.to_owned());
+            self.record(Fact::Done(format!("topic {name} is created with {partitions} partitions")));
+        }
+        self.pump_broker();
+    }
+}
+
+/// The kind of a cause, without names and numbers.
+fn class(cause: &tontine_group::Cause) -> String {
+    let text = format!("{cause:?}");
+    text.split([' ', '{', '(']).next().unwrap_or_default().to_owned()
+}

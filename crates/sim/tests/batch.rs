@@ -1,0 +1,170 @@
+//! A fixed batch of histories, and proof that each kind of fault would be noticed.
+
+use tontine::{TopicPartition, state::StepKind};
+use tontine_group::Instant;
+use tontine_sim::{
+    Counts, Fact, Life, invariants,
+    lie::{SharesPartitions, SkipsRecords},
+    run, run_with_lie,
+};
+
+#[test]
+fn a_fixed_batch_of_histories_holds_every_invariant_and_is_not_idle() {
+    let mut counts = Counts::default();
+    for seed in 0..30 {
+        let outcome = run(seed);
+        if let Some(failure) = outcome.failure {
+            panic!("{failure}");
+        }
+        counts.merge(&outcome.counts);
+    }
+    for what in [
+        "rebalance: MemberJoined",
+        "rebalance: MemberLeft",
+        "rebalance: SessionExpired",
+        "callbacks: Revoked",
+        "callbacks: Lost",
+        "trouble: Crash",
+        "trouble: Stop",
+        "trouble: HalfOpen",
+        "commits accepted",
+        "overlaps looked into",
+    ] {
+        assert!(counts.of(what) > 0, "{what} never happened\n{counts}");
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_history() {
+    assert_eq!(run(3).history, run(3).history);
+}
+
+#[test]
+fn brokers_that_skip_records_are_caught() {
+    let caught = (0..20).find_map(|seed| run_with_lie(seed, Box::new(SkipsRecords)).failure);
+    let failure = caught.expect("the lie is noticed");
+    assert_eq!(failure.invariant, "records come in order, only to their owner");
+    assert!(failure.to_string().contains("replay: cargo run --release -p tontine-sim -- --seed"));
+}
+
+#[test]
+fn brokers_that_give_one_partition_to_two_members_are_caught() {
+    let lie = || Box::<SharesPartitions>::default();
+    let caught: Vec<_> = (0..10).filter_map(|seed| run_with_lie(seed, lie()).failure).collect();
+    assert!(
+        caught.iter().any(|failure| failure.invariant == "one owner at a time"),
+        "{:?}",
+        caught.iter().map(|failure| failure.invariant).collect::<Vec<_>>()
+    );
+}
+
+fn at(ms: u64) -> Instant {
+    Instant::from_origin(std::time::Duration::from_millis(ms))
+}
+
+fn p0() -> TopicPartition {
+    TopicPartition::new("t", 0)
+}
+
+/// A history in which all is well: one member reads a partition, commits, gives it up, and another one goes on.
+fn good() -> Vec<(Instant, Fact)> {
+    let (a, b) = (Life(1), Life(2));
+    let facts = [
+        Fact::Named(a, "a".into()),
+        Fact::Named(b, "b".into()),
+        Fact::Began(a, StepKind::Assigned, vec![p0()]),
+        Fact::Returned(a, StepKind::Assigned, vec![p0()]),
+        Fact::Delivered(a, p0(), 0, 10),
+        Fact::Committed("a".into(), p0(), 10),
+        Fact::Began(a, StepKind::Revoked, vec![p0()]),
+        Fact::Returned(a, StepKind::Revoked, vec![p0()]),
+        Fact::Began(b, StepKind::Assigned, vec![p0()]),
+        Fact::Returned(b, StepKind::Assigned, vec![p0()]),
+        Fact::Delivered(b, p0(), 10, 20),
+        Fact::Committed("b".into(), p0(), 20),
+        Fact::Log(p0(), 0, 20),
+        Fact::End,
+    ];
+    (0..).map(at).zip(facts).collect()
+}
+
+fn caught_by(history: &[(Instant, Fact)]) -> &'static str {
+    match invariants::judge(history) {
+        Err((name, _)) => name,
+        Ok(()) => panic!("nobody complains"),
+    }
+}
+
+#[test]
+fn a_history_without_faults_pleases_everybody() {
+    assert_eq!(invariants::judge(&good()), Ok(()));
+}
+
+#[test]
+fn a_callback_that_never_came_is_caught() {
+    let mut history = good();
+    history.retain(|(_, fact)| !matches!(fact, Fact::Began(_, StepKind::Revoked, _)));
+    assert_eq!(caught_by(&history), "callbacks come in pairs and in order");
+}
+
+#[test]
+fn a_record_after_the_partition_was_given_up_is_caught() {
+    let mut history = good();
+    history.insert(8, (at(8), Fact::Delivered(Life(1), p0(), 10, 11)));
+    assert_eq!(caught_by(&history), "records come in order, only to their owner");
+}
+
+#[test]
+fn two_owners_that_are_both_members_are_caught() {
+    let mut history = good();
+    history.retain(|(_, fact)| !matches!(fact, Fact::Began(Life(1), StepKind::Revoked, _)));
+    history.retain(|(_, fact)| !matches!(fact, Fact::Returned(Life(1), StepKind::Revoked, _)));
+    let members = Fact::Members(["a".into(), "b".into()].into());
+    let place = history.iter().position(|(_, fact)| matches!(fact, Fact::Delivered(Life(2), ..))).unwrap();
+    let when = history[place].0;
+    history.insert(place, (when, members));
+    assert_eq!(caught_by(&history), "one owner at a time");
+}
+
+#[test]
+fn a_commit_that_goes_back_is_caught() {
+    let mut history = good();
+    history.insert(12, (at(12), Fact::Committed("b".into(), p0(), 5)));
+    assert_eq!(caught_by(&history), "commits are safe and never go back");
+}
+
+#[test]
+fn a_commit_of_what_was_never_handed_out_is_caught() {
+    let mut history = good();
+    history.insert(6, (at(6), Fact::Committed("a".into(), p0(), 11)));
+    assert_eq!(caught_by(&history), "commits are safe and never go back");
+}
+
+#[test]
+fn a_commit_of_a_partition_that_somebody_else_has_is_caught() {
+    let mut history = good();
+    history.insert(11, (at(11), Fact::Committed("a".into(), p0(), 10)));
+    assert_eq!(caught_by(&history), "commits are safe and never go back");
+}
+
+#[test]
+fn a_record_that_nobody_got_is_caught() {
+    let mut history = good();
+    history.insert(12, (at(12), Fact::Log(p0(), 0, 21)));
+    assert_eq!(caught_by(&history), "nothing is lost");
+}
+
+#[test]
+fn a_group_that_does_not_come_to_rest_is_caught() {
+    let never = [(at(0), Fact::Unsettled("t-0 has no owner".into()))];
+    assert_eq!(caught_by(&never), "the group comes to rest");
+    let rested = |requests, joins| Fact::Rested {
+        members: 2,
+        requests,
+        joins,
+        time: std::time::Duration::from_secs(10),
+    };
+    assert_eq!(invariants::judge(&[(at(0), rested(100, 0))]), Ok(()));
+    assert_eq!(caught_by(&[(at(0), rested(100_000, 0))]), "a group at rest is quiet");
+    assert_eq!(caught_by(&[(at(0), rested(100, 1))]), "a group at rest is quiet");
+}
