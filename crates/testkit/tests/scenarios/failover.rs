@@ -1,9 +1,13 @@
 //! Nodes that die, restart, move what they lead or coordinate: the members follow, and nobody loses a partition over it.
 
 use super::rig::*;
+use std::sync::Arc;
 use tontine_broker::NodeId;
 use tontine_testkit::proxy::{Action, Rule};
-use tontine_wire::{ErrorCode, api::ApiKey};
+use tontine_wire::{
+    ErrorCode,
+    api::{ApiKey, Request, Response, fetch::PartitionData},
+};
 
 fn elsewhere(stage: &Stage, node: NodeId) -> NodeId {
     stage.broker.nodes().into_iter().find(|other| *other != node).unwrap()
@@ -158,5 +162,38 @@ async fn what_a_log_lost_may_be_committed_again_with_lower_offsets() {
         assert_eq!(a.offsets(&tp("t", 0))[10..], [0, 1, 2]);
         a.consumer.commit_sync().await.unwrap();
         assert_eq!(stage.committed("t", 0), Some(3));
+    }
+}
+
+/// Changes every partition of the next answer to a fetch.
+fn edit_fetch(seat: &Seat, edit: impl Fn(&mut PartitionData) + Send + Sync + 'static) -> Rule {
+    let all = move |response: &mut Response| {
+        let Response::Fetch(response) = response else { return };
+        response.responses.iter_mut().flat_map(|topic| &mut topic.partitions).for_each(&edit);
+    };
+    seat.proxy().on(ApiKey::Fetch, 1, Action::Edit(Arc::new(all)))
+}
+
+#[tokio::test]
+async fn a_replica_that_is_behind_costs_no_reset_and_no_record() {
+    for code in
+        [ErrorCode::OFFSET_OUT_OF_RANGE, ErrorCode::OFFSET_NOT_AVAILABLE, ErrorCode::NOT_LEADER_OR_FOLLOWER]
+    {
+        let stage = Stage::of_nodes(3, &[("t", 1)]).await;
+        stage.produce("t", 0, 50).await;
+        let (leader, _) = stage.broker.leader("t", 0).unwrap();
+        let other = elsewhere(&stage, leader);
+        let a = stage.behind_proxy("a", &[EAGER]);
+        let sent_there = edit_fetch(&a, move |data| {
+            data.preferred_read_replica = other;
+            data.records = Some(bytes::Bytes::new());
+        });
+        let behind = edit_fetch(&a, move |data| data.error_code = code);
+        let mut a = a.subscribe(&["t"]).await;
+        drive("a reads", &mut [&mut a], |seats| seats[0].got.len() >= 50).await;
+        assert_eq!((sent_there.count(), behind.count()), (1, 1));
+        assert_eq!(a.offsets(&tp("t", 0)), (0..50).collect::<Vec<_>>());
+        let look_ups = stage.count("a", |request| matches!(request, Request::ListOffsets(_)));
+        assert_eq!(look_ups, 1, "only the start is looked up, after {code}");
     }
 }
