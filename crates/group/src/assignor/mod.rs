@@ -152,6 +152,7 @@ pub trait Assignor: Send + Sync + Debug {
     }
 
     /// Deals the partitions of `topics` to `members`. The order of `members` must not matter. Topics that members want
-    /// and `topics` does not know are left out.
+    /// and `topics` does not know are left out. The consumer runs it on a thread of its own: it may take its time, within
+    /// `max.poll.interval.ms`, which is how long the other members wait.
     fn assign(&self, topics: &Topics, members: &[MemberSubscription]) -> Assignment;
 }
