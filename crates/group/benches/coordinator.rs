@@ -11,7 +11,8 @@ use tontine_group::{
     topics::Topics,
 };
 use tontine_wire::api::{
-    Request, Response, heartbeat::HeartbeatRequest, join_group::*, offset_commit::*, sync_group::*,
+    Request, Response, consumer_group_heartbeat::*, heartbeat::HeartbeatRequest, join_group::*,
+    offset_commit::*, sync_group::*,
 };
 
 struct Bench {
@@ -35,22 +36,20 @@ impl Bench {
     }
 
     fn send(&mut self, version: i16, request: impl Into<Request>) {
+        self.send_at(Instant::ZERO, version, request);
+    }
+
+    fn send_at(&mut self, now: Instant, version: i16, request: impl Into<Request>) {
         let ticket = Ticket(self.tickets);
         self.tickets += 1;
-        let handled = self.coordinator.handle_request(
-            Instant::ZERO,
-            ticket,
-            &self.client,
-            version,
-            request.into(),
-            &self.topics,
-        );
+        let handled =
+            self.coordinator.handle_request(now, ticket, &self.client, version, request.into(), &self.topics);
         assert!(handled.is_ok());
         loop {
             match self.coordinator.poll_output() {
                 Output::Append { id, records } => {
                     self.records += records.len();
-                    self.coordinator.handle_appended(Instant::ZERO, id, Ok(()));
+                    self.coordinator.handle_appended(now, id, Ok(()));
                 }
                 Output::Reply { response, .. } => self.answers.push(response),
                 Output::Transition(_) => {}
@@ -162,7 +161,80 @@ fn timed(what: &str, count: usize, run: impl FnOnce()) {
     println!("{what:<60} {each:>12.0} ns");
 }
 
+/// A member of a consumer group that does at once what it is told.
+#[derive(Default)]
+struct Consumer {
+    id: String,
+    epoch: i32,
+    owned: Option<Vec<TopicPartitions>>,
+}
+
+impl Bench {
+    /// A heartbeat, and what its answer changes. Whether it changed anything.
+    fn beat(&mut self, now: Instant, member: &mut Consumer) -> bool {
+        let joins = member.epoch == 0;
+        let request = ConsumerGroupHeartbeatRequest {
+            group_id: "c".to_owned(),
+            member_id: member.id.clone(),
+            member_epoch: member.epoch,
+            rebalance_timeout_ms: if joins { 300_000 } else { -1 },
+            subscribed_topic_names: joins.then(|| vec!["t".to_owned()]),
+            topic_partitions: if joins { Some(Vec::new()) } else { member.owned.take() },
+            ..Default::default()
+        };
+        self.send_at(now, 1, request);
+        let Some(Response::ConsumerGroupHeartbeat(answer)) = self.answers.pop() else { return false };
+        let changed = answer.member_epoch != member.epoch || answer.assignment.is_some();
+        member.epoch = answer.member_epoch;
+        member.owned = answer.assignment.map(|a| a.topic_partitions);
+        changed
+    }
+
+    /// All members join and go on, a heartbeat each 100 ms, until nothing changes any more. How long that is for them.
+    fn come_together(&mut self, members: &mut [Consumer]) -> Duration {
+        let mut now = Instant::ZERO;
+        loop {
+            let mut changed = false;
+            for member in members.iter_mut() {
+                changed |= self.beat(now, member);
+            }
+            if !changed {
+                return now.since_origin();
+            }
+            now += Duration::from_millis(100);
+            self.coordinator.handle_timeout(now);
+        }
+    }
+}
+
+fn consumers(members: usize, partitions: i32) {
+    let mut bench = Bench::new();
+    bench.topics = Topics::new().with("t", partitions);
+    let mut group: Vec<Consumer> =
+        (0..members).map(|i| Consumer { id: format!("member-{i:05}"), ..Consumer::default() }).collect();
+    let mut took = Duration::ZERO;
+    timed(
+        &format!("{members} consumers over {partitions} partitions: from nothing to rest, each"),
+        members,
+        || {
+            took = bench.come_together(&mut group);
+        },
+    );
+    println!("{:<60} {:>12} ms", "  for the members, with a heartbeat each 100 ms", took.as_millis());
+    let now = Instant::ZERO + took;
+    let rounds = 200_000 / members;
+    timed(&format!("{members} consumers: heartbeat at rest"), rounds * members, || {
+        for _ in 0..rounds {
+            for member in &mut group {
+                bench.beat(now, member);
+            }
+        }
+    });
+}
+
 fn main() {
+    consumers(10, 100);
+    consumers(2_000, 5_000);
     for members in [1, 10, 100, 2_000] {
         let mut bench = Bench::new();
         let ids = bench.ids(members);

@@ -45,15 +45,24 @@ impl<'a> Draft<'a> {
         }
     }
 
+    /// All members as they will be, in no order.
+    pub(super) fn each_member(&self) -> impl Iterator<Item = (&str, &ConsumerMember)> {
+        let changed = self.changed.as_ref().map(|(id, member)| (&**id, member));
+        let stays = move |id: &Arc<str>| {
+            !self.removed.contains(id) && changed.is_none_or(|(other, _)| other != &**id)
+        };
+        let others = self.group.members.iter().filter(move |(id, _)| stays(id)).map(|(id, m)| (&**id, m));
+        others.chain(changed)
+    }
+
     /// All members as they will be, by id.
     pub(super) fn members(&self) -> BTreeMap<&str, &ConsumerMember> {
-        let stays = |id: &Arc<str>| !self.removed.contains(id);
-        let mut members: BTreeMap<&str, &ConsumerMember> =
-            self.group.members.iter().filter(|(id, _)| stays(id)).map(|(id, m)| (&**id, m)).collect();
-        if let Some((id, member)) = &self.changed {
-            members.insert(id, member);
-        }
-        members
+        self.each_member().collect()
+    }
+
+    /// Whether nobody will be left.
+    pub(super) fn is_empty(&self) -> bool {
+        self.each_member().next().is_none()
     }
 
     /// The topics that a regular expression means, if that is known.
@@ -81,7 +90,10 @@ impl<'a> Draft<'a> {
 
     /// Forgets regular expressions that no member uses any more.
     pub(super) fn forget_unused_regexes(&mut self) {
-        let used: BTreeSet<String> = self.members().values().map(|m| m.regex.clone()).collect();
+        if self.group.regexes.is_empty() {
+            return;
+        }
+        let used: BTreeSet<String> = self.each_member().map(|(_, m)| m.regex.clone()).collect();
         for regex in self.group.regexes.keys().filter(|regex| !used.contains(*regex)) {
             let key = ConsumerGroupRegularExpressionKey {
                 group_id: self.id.to_owned(),
@@ -100,10 +112,14 @@ impl<'a> Draft<'a> {
 
     /// The topics the group wants, as far as they exist.
     pub(super) fn wanted(&self) -> Vec<(Arc<str>, Topic)> {
-        let mut names = BTreeSet::new();
-        for member in self.members().values() {
-            names.extend(member.names.iter().cloned());
-            names.extend(self.resolved(&member.regex).into_iter().flatten().cloned());
+        let mut names: BTreeSet<&str> = BTreeSet::new();
+        let mut regexes: BTreeSet<&str> = BTreeSet::new();
+        for (_, member) in self.each_member() {
+            names.extend(member.names.iter().map(String::as_str));
+            regexes.insert(&member.regex);
+        }
+        for regex in regexes {
+            names.extend(self.resolved(regex).into_iter().flatten().map(String::as_str));
         }
         let found = names.iter().filter_map(|name| self.topics.get_key_value(name));
         found.map(|(name, topic)| (name.clone(), topic.clone())).collect()

@@ -255,7 +255,7 @@ impl Heartbeat<'_> {
             draft.forget_unused_regexes();
         }
         let is_new_group = draft.group.epoch == 0;
-        let assignor = preferred(draft.members().values().copied());
+        let assignor = preferred(draft.each_member().map(|(_, member)| member));
         let changed = resubscribed || assignor != preferred(draft.group.members.values());
         if changed || is_new_group {
             let hash = metadata_hash(&draft.wanted());

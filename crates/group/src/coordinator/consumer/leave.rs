@@ -72,7 +72,7 @@ pub(in crate::coordinator) fn remove(
     let mut draft = Draft::new(id, group, topics);
     members.iter().for_each(|member| draft.remove(member));
     draft.forget_unused_regexes();
-    if draft.members().is_empty() {
+    if draft.is_empty() {
         draft.bump(1, 0);
         draft.write_target_epoch(draft.epoch, 0);
     } else {
