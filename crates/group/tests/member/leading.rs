@@ -108,6 +108,29 @@ fn a_leader_whose_sync_is_lost_sends_the_same_plan_again() {
 }
 
 #[test]
+fn heartbeats_go_on_while_the_assignor_works_and_a_plan_for_a_round_of_the_past_does_nothing() {
+    for mut rig in both() {
+        rig.plans_slowly = true;
+        rig.subscribe(&["mine"]).topics(Topics::new().with("mine", 2)).poll();
+        lead(&mut rig, &["mine"]);
+        let late = rig.plannings.pop().unwrap();
+        rig.pass(ms(2_999));
+        assert_eq!(rig.heartbeats_waiting(), 0);
+        rig.pass_without_answers(ms(1));
+        assert_eq!(rig.heartbeats_waiting(), 1);
+        assert!(!rig.sends(|request| matches!(request, Request::SyncGroup(_))));
+        // It was put out meanwhile, and leads another round by now.
+        rig.heartbeat_says(ErrorCode::UNKNOWN_MEMBER_ID).run();
+        lead(&mut rig, &["mine"]);
+        rig.do_with(|member, now| member.handle_plan(now, late.run()));
+        assert!(!rig.sends(|request| matches!(request, Request::SyncGroup(_))));
+        let plan_now = rig.plannings.pop().unwrap();
+        rig.do_with(|member, now| member.handle_plan(now, plan_now.run()));
+        assert_eq!(plan(&rig.sync_request().1), [("m1".to_owned(), 1), ("m2".to_owned(), 1)]);
+    }
+}
+
+#[test]
 fn a_follower_that_was_the_leader_stops_watching() {
     let mut rig = cooperative();
     rig.subscribe(&["mine"]).topics(Topics::new().with("mine", 2)).poll();

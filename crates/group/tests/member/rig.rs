@@ -9,7 +9,7 @@ use tontine_group::{
     Assignment, Cause, Instant, TopicPartition,
     assignor::{Assignor, MemberSubscription, RebalanceProtocol},
     member::{
-        Callback, Event, Member, MemberConfig, MemberError, MemberState, Output, SendError, Ticket,
+        Callback, Event, Member, MemberConfig, MemberError, MemberState, Output, Planning, SendError, Ticket,
         Transition,
     },
     topics::Topics,
@@ -61,6 +61,9 @@ pub(crate) struct Rig {
     pub(crate) refreshes: Vec<BTreeSet<Arc<str>>>,
     /// How often a callback was announced.
     pub(crate) announced: usize,
+    /// Keeps plans that are asked for back, in place of making them at once.
+    pub(crate) plans_slowly: bool,
+    pub(crate) plannings: Vec<Planning>,
 }
 
 pub(crate) fn config() -> MemberConfig {
@@ -107,6 +110,8 @@ impl Rig {
             lookups: 0,
             refreshes: Vec::new(),
             announced: 0,
+            plans_slowly: false,
+            plannings: Vec::new(),
         };
         rig.member.handle_coordinator(rig.now, true);
         rig.drain();
@@ -119,6 +124,7 @@ impl Rig {
                 Output::Send { ticket, request, .. } => self.requests.push_back((ticket, request)),
                 Output::FindCoordinator => self.lookups += 1,
                 Output::RefreshTopics { topics } => self.refreshes.push(topics),
+                Output::Plan(planning) if self.plans_slowly => self.plannings.push(planning),
                 Output::Plan(planning) => self.member.handle_plan(self.now, planning.run()),
                 Output::Event(Event::CallbackDue(_)) => self.announced += 1,
                 Output::Event(Event::Error(error)) => self.errors.push(error),
