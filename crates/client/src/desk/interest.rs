@@ -61,6 +61,7 @@ impl Desk {
         if topics.iter().any(|topic| topic.trim().is_empty()) {
             return Err(Error::misuse("a topic's name is empty: name the topics to subscribe to"));
         }
+        self.set_leaving(false);
         for (name, held) in &mut self.held {
             held.wanted = topics.contains(&name.topic);
         }
@@ -80,6 +81,7 @@ impl Desk {
         // The whole name has to match, as with Kafka's patterns.
         let pattern = Regex::new(&format!("^(?:{pattern})$"))
             .map_err(|why| Error::misuse(format!("the pattern `{pattern}` cannot be read: {why}")))?;
+        self.set_leaving(false);
         for (name, held) in &mut self.held {
             held.wanted = pattern.is_match(&name.topic);
         }
@@ -106,6 +108,11 @@ impl Desk {
         if self.interest.is_group() {
             return Err(Error::misuse(
                 "topics are subscribed: call unsubscribe before assigning partitions by hand",
+            ));
+        }
+        if self.is_leaving() {
+            return Err(Error::misuse(
+                "the group is not left yet, an unsubscribe was dropped: call unsubscribe to its end before assigning",
             ));
         }
         if partitions.iter().any(|p| p.topic.trim().is_empty() || p.partition < 0) {

@@ -489,3 +489,17 @@ fn a_commit_that_is_due_but_not_possible_does_not_keep_a_poll_awake() {
         other => panic!("{other:?}"),
     }
 }
+
+#[test]
+fn after_a_dropped_unsubscribe_polling_is_refused_and_a_new_subscription_commits_before_revocations() {
+    let mut rig = Rig::assigned(&[("enable.auto.commit", "true")], 1);
+    rig.chunk(0, 0, batch(0, &["a"]));
+    assert_eq!(rig.poll(), ["0:a"]);
+    rig.desk.leave("unsubscribed", false, Duration::from_secs(1));
+    assert!(matches!(rig.desk.begin_poll(rig.now), Err(Error::Misuse(_))), "it would wait for ever");
+    assert!(matches!(rig.desk.assign(rig.now, [name(0)].into()), Err(Error::Misuse(_))));
+    rig.desk.subscribe(["t".into()].into()).unwrap();
+    rig.due(Due::Revoke { partitions: vec![name(0)], occasion: Occasion::BeforeJoin });
+    rig.poll();
+    assert_eq!(rig.commit().map(|(_, offsets, _)| offsets), Some(vec![1]));
+}

@@ -135,6 +135,10 @@ impl ConsumerState {
     fn verdict(&self, commit: &Commit) -> Verdict {
         let membership = match self.commit_membership() {
             Ok(Some(membership)) => membership,
+            // What a member handed out is not committed by an outsider: nobody would notice that it is out of date.
+            Ok(None) if commit.asked_under.is_some() => {
+                return Verdict::Refuse(refusal_error(CommitRefusal::NotAMember));
+            }
             Ok(None) => return Verdict::Send(None),
             Err(Error::RebalanceInProgress) if self.outlives_the_round(commit) => return Verdict::Hold,
             Err(error) => return Verdict::Refuse(error),

@@ -300,7 +300,9 @@ impl ConsumerState {
         let Some(group) = &self.group else {
             return Err(Error::configuration("no group.id is set: it is needed to commit"));
         };
+        // A member that leaves is no outsider yet, also when it has lost its membership on the way.
         if group.wanted.is_none()
+            && !group.is_leaving
             && group.member.subscription().is_empty()
             && group.member.membership().is_none()
         {
