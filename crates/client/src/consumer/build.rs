@@ -31,9 +31,9 @@ impl ConsumerBuilder {
         let (desk, default_timeout) = (Desk::new(&settings), settings.default_api_timeout);
         let seed = RandomState::new().hash_one("seed");
         let net_settings = net::NetSettings { name: settings.cluster.client_id.clone(), ..net_settings };
-        let futures = CommitFutures::default();
+        let futures = CommitFutures::new();
         let (sender, events) = mpsc::unbounded_channel();
-        let passing = futures.clone();
+        let passing = futures.ends();
         let actor = net::spawn(ConsumerState::new(settings, seed), net_settings, move |event| {
             passing.see(&event);
             // Without a receiver the consumer is gone, and the machine is told so otherwise.

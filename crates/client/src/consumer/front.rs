@@ -23,19 +23,44 @@ use tontine_group::{Instant, time::soonest};
 /// What runs when a commit that nobody waited for has ended.
 pub(super) type OnCommit = Box<dyn FnOnce(Result<(), Error>) + Send>;
 
-/// Whom to tell how a commit ended.
-type Futures = BTreeMap<CallId, oneshot::Sender<Result<(), Error>>>;
+/// Whom to tell how a commit ended; `None` when nothing will end any more.
+type Futures = Option<BTreeMap<CallId, oneshot::Sender<Result<(), Error>>>>;
 
 /// Futures of commits, completed by the actor's thread: they end also when nobody polls the consumer.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(super) struct CommitFutures(Arc<Mutex<Futures>>);
 
+/// The actor's end of the futures: when the actor is gone, however it ended, no future waits for it any more.
+pub(super) struct CommitEnds(CommitFutures);
+
+impl CommitEnds {
+    pub(super) fn see(&self, event: &Event) {
+        self.0.see(event);
+    }
+}
+
+impl Drop for CommitEnds {
+    fn drop(&mut self) {
+        if let Ok(mut waiting) = self.0.0.lock() {
+            *waiting = None;
+        }
+    }
+}
+
 impl CommitFutures {
+    pub(super) fn new() -> Self {
+        Self(Arc::new(Mutex::new(Some(BTreeMap::new()))))
+    }
+
+    pub(super) fn ends(&self) -> CommitEnds {
+        CommitEnds(self.clone())
+    }
+
     /// An event passes by; the end of a commit completes its future.
-    pub(super) fn see(&self, Event(tell): &Event) {
+    fn see(&self, Event(tell): &Event) {
         let Tell::Answer { call, answer } = tell else { return };
         let Ok(mut waiting) = self.0.lock() else { return };
-        if let Some(future) = waiting.remove(call) {
+        if let Some(future) = waiting.as_mut().and_then(|waiting| waiting.remove(call)) {
             // Nobody listening is fine.
             let _ = future.send(answer.clone().map(|_| ()));
         }
@@ -43,7 +68,9 @@ impl CommitFutures {
 
     fn add(&self, call: CallId) -> oneshot::Receiver<Result<(), Error>> {
         let (sender, receiver) = oneshot::channel();
-        if let Ok(mut waiting) = self.0.lock() {
+        if let Ok(mut waiting) = self.0.lock()
+            && let Some(waiting) = waiting.as_mut()
+        {
             waiting.insert(call, sender);
         }
         receiver

@@ -79,7 +79,6 @@ impl Desk {
     /// [`Desk::has_left`].
     pub fn leave(&mut self, reason: &str, forever: bool, timeout: Duration) {
         self.set_leaving(true);
-        self.forget_interest();
         let reason = reason.to_owned();
         self.call_leave(|call| Ask::Leave { call, reason, forever, timeout });
     }

@@ -143,6 +143,11 @@ impl Desk {
                 "the consumer reads nothing: subscribe to topics or assign partitions before polling",
             ));
         }
+        if self.is_leaving() {
+            return Err(Error::misuse(
+                "the group is being left, an unsubscribe was dropped: call unsubscribe to its end, or subscribe again",
+            ));
+        }
         self.tell_poll(now);
         Ok(())
     }

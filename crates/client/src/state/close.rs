@@ -56,6 +56,8 @@ impl ConsumerState {
         if !closing.sessions_ended {
             self.end_sessions();
         }
+        // Whoever waits for a commit that is late hears of it: nobody else will say so.
+        self.fail_commits(&Error::Closed("the consumer"));
         if let Some(closing) = &mut self.closing {
             (closing.sessions_ended, closing.finished) = (true, true);
         }

@@ -239,3 +239,19 @@ fn a_deleted_topic_is_asked_for_more_and_more_rarely() {
     assert!(seen.is_empty() && failed.is_none(), "{failed:?}");
     assert!(rig.requests(ApiKey::Fetch).len() < 30, "no loop");
 }
+
+#[test]
+fn a_commit_that_is_still_under_way_when_closing_ends_in_time_ends_too() {
+    let mut rig = Rig::new(&[1], &[("group.id", "g")]);
+    rig.world.held = Some(ApiKey::OffsetCommit);
+    let offsets = vec![(name(0), OffsetAndMetadata::new(1))];
+    let timeout = Duration::from_secs(60);
+    rig.desk.call_later(|call| Ask::Commit { call, offsets, kind: CommitKind::Once, timeout });
+    rig.desk.close(Duration::from_millis(300));
+    rig.settle();
+    assert!(rig.desk.next_ended_commit().is_none(), "it has until the deadline");
+    rig.now += Duration::from_millis(300);
+    rig.state.handle_timeout(rig.now);
+    rig.settle();
+    assert!(matches!(rig.desk.next_ended_commit(), Some((_, Err(Error::Closed(_))))));
+}
