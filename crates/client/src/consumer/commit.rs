@@ -1,11 +1,7 @@
 //! Commits: waited for, or not.
 
 use super::{Consumer, calls::check_offsets, front::OnCommit};
-use crate::{
-    Error, OffsetAndMetadata,
-    net::oneshot,
-    state::CallId,
-};
+use crate::{Error, OffsetAndMetadata, net::oneshot, state::CallId};
 use std::{
     collections::BTreeMap,
     future::Future,
