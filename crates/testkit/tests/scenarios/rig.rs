@@ -5,7 +5,9 @@
 
 use std::{
     collections::BTreeMap,
+    future::Future as _,
     sync::{Arc, Mutex},
+    task::Poll,
     time::Duration,
 };
 use tontine::{
@@ -332,6 +334,23 @@ pub fn turns(count: usize) -> impl FnMut(&[&mut Seat]) -> bool {
     move |_| {
         left = left.saturating_sub(1);
         left == 0
+    }
+}
+
+/// Polls many members at the same time until the condition holds.
+pub async fn drive_crowd(what: &str, seats: &mut [&mut Seat], mut done: impl FnMut(&[&mut Seat]) -> bool) {
+    let driven = async {
+        while !done(seats) {
+            let mut polls: Vec<_> = seats.iter_mut().map(|seat| Box::pin(seat.poll())).collect();
+            std::future::poll_fn(|cx| {
+                polls.retain_mut(|poll| poll.as_mut().poll(cx).is_pending());
+                if polls.is_empty() { Poll::Ready(()) } else { Poll::Pending }
+            })
+            .await;
+        }
+    };
+    if tokio::time::timeout(2 * LONG, driven).await.is_err() {
+        panic!("{what}: never came about\n{}", seats[0].log.history().tail());
     }
 }
 
