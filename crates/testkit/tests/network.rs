@@ -62,6 +62,31 @@ async fn rubbish_in_frames_is_a_clear_error() {
 }
 
 #[tokio::test]
+async fn frames_of_impossible_lengths_are_refused_unread() {
+    for (bytes, saying) in
+        [(&[0x7f, 0xff, 0xff, 0xff, 0], "2147483647 bytes"), (&[0xff, 0xff, 0xff, 0xff, 0], "-1 bytes")]
+    {
+        let address = answering(bytes).await;
+        let error = error_at(&address).await;
+        assert!(error.contains(saying) && error.contains(&address), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_frame_that_is_cut_off_is_a_lost_connection() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let _ = stream.read(&mut [0; 1024]).await;
+            let _ = stream.write_all(&[0, 0, 0, 100, 1, 2, 3]).await;
+        }
+    });
+    let error = error_at(&address).await;
+    assert!(error.contains(&address), "{error}");
+}
+
+#[tokio::test]
 async fn a_refused_connection_says_so_and_where() {
     let address = dead().await;
     let error = error_at(&address).await;

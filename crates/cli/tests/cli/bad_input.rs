@@ -22,6 +22,7 @@ async fn what_is_typed_wrong_exits_with_2_and_says_what_is_right() {
     wrong(&["consume", "-t", "orders", "-b", "here"], "bootstrap.servers").await;
     wrong(&["consume", "-t", "orders", "--config", "/nonexistent"], "could not read /nonexistent").await;
     wrong(&["consume", "-t", "", "-g", "g"], "topic").await;
+    wrong(&["consume", "-t", "a b"], "`a b` cannot be a topic").await;
     wrong(&["produce", "-t", "orders", "-z", "brotli"], "compression.type").await;
     wrong(&["produce", "-t", "orders", "--acks", "2"], "acks").await;
     wrong(&["topic", "create", "orders", "--partitions", "0"], "--partitions").await;

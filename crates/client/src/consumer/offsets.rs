@@ -1,6 +1,6 @@
 //! Where the consumer stands and where logs begin and end.
 
-use super::Consumer;
+use super::{Consumer, calls::check_topic};
 use crate::{Error, OffsetAndMetadata, OffsetAndTimestamp, offsets::Spot};
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -107,6 +107,7 @@ impl Consumer {
 
     /// The numbers of a topic's partitions. Waits until the topic is known.
     pub async fn partitions_for(&mut self, topic: &str) -> Result<Vec<i32>, Error> {
+        check_topic(topic)?;
         let timeout = self.front.default_timeout;
         self.front.partitions_of(topic, timeout).await
     }

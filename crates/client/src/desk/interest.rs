@@ -79,7 +79,8 @@ impl Desk {
             return Err(Error::misuse("the pattern is empty: give one that the names of topics match"));
         }
         // The whole name has to match, as with Kafka's patterns.
-        let pattern = Regex::new(&format!("^(?:{pattern})$"))
+        let pattern = Regex::new(pattern)
+            .and_then(|_| Regex::new(&format!("^(?:{pattern})$")))
             .map_err(|why| Error::misuse(format!("the pattern `{pattern}` cannot be read: {why}")))?;
         self.set_leaving(false);
         for (name, held) in &mut self.held {
