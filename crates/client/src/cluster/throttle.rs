@@ -4,6 +4,9 @@
 use std::time::Duration;
 use tontine_wire::api::Response;
 
+/// Quotas count over seconds, so brokers do not ask for more; a longer pause is a damaged answer.
+const LONGEST: Duration = Duration::from_secs(30);
+
 macro_rules! throttle_of {
     ($response:expr, $($api:ident)*) => {
         match $response { $(Response::$api(answer) => answer.throttle_time_ms,)* _ => 0 }
@@ -19,5 +22,5 @@ pub(super) fn throttle(response: &Response) -> Duration {
         DescribeConfigs CreatePartitions DeleteGroups ElectLeaders IncrementalAlterConfigs OffsetDelete DescribeCluster
         ConsumerGroupHeartbeat ConsumerGroupDescribe
     );
-    Duration::from_millis(u64::try_from(ms).unwrap_or(0))
+    Duration::from_millis(u64::try_from(ms).unwrap_or(0)).min(LONGEST)
 }

@@ -255,3 +255,28 @@ fn a_commit_that_is_still_under_way_when_closing_ends_in_time_ends_too() {
     rig.settle();
     assert!(matches!(rig.desk.next_ended_commit(), Some((_, Err(Error::Closed(_))))));
 }
+
+#[test]
+fn damaged_answers_cost_an_error_or_a_retry_and_the_consumer_goes_on() {
+    for seed in 0..300 {
+        let mut rig = Rig::assigned(&[1, 1], &[]);
+        rig.world.ends = vec![3, 3];
+        rig.damage = vec![seed, seed + 7, seed + 13];
+        let mut seen = Vec::new();
+        let is_done = |rig: &Rig| {
+            let mut offsets = (0..2).map(|p| rig.desk.position(&name(p)).ok().flatten().map(|at| at.offset));
+            rig.damage.is_empty() && offsets.all(|offset| offset == Some(3))
+        };
+        // A damaged throttle time holds a broker up for a while.
+        while !is_done(&rig) && rig.now < Instant::ZERO + Duration::from_secs(120) {
+            let (records, failed) = rig.poll(500);
+            seen.extend(records);
+            if failed.is_some() {
+                // As the message says: seek to go on.
+                rig.desk.seek(&name(0), &OffsetAndMetadata::new(0)).unwrap();
+                rig.desk.seek(&name(1), &OffsetAndMetadata::new(0)).unwrap();
+            }
+        }
+        assert!(is_done(&rig), "seed {seed}: {seen:?} {:?}", rig.state.fetches);
+    }
+}

@@ -51,6 +51,8 @@ pub(super) struct Rig {
     pub(super) world: World,
     /// Requests without an answer, and since when.
     pub(super) waiting: Vec<(ConnId, Bytes, Instant)>,
+    /// Seeds of damage to the next answers to fetches.
+    pub(super) damage: Vec<u64>,
 }
 
 pub(super) fn name(partition: i32) -> TopicPartition {
@@ -174,6 +176,10 @@ impl World {
         if let Some(error_code) = self.top_level.pop() {
             return Some(FetchResponse { error_code, ..FetchResponse::default() });
         }
+        if request.session_epoch > 0 {
+            let error_code = ErrorCode::FETCH_SESSION_ID_NOT_FOUND;
+            return Some(FetchResponse { error_code, ..FetchResponse::default() });
+        }
         let mut partitions = Vec::new();
         for asked in request.topics.iter().flat_map(|topic| &topic.partitions) {
             let index = asked.partition;
@@ -181,6 +187,9 @@ impl World {
                 let data = error(ErrorCode::UNKNOWN_TOPIC_ID);
                 partitions.push(PartitionData { partition_index: index, ..data });
             } else if let Some(data) = self.errors.get_mut(&index).and_then(Vec::pop) {
+                partitions.push(PartitionData { partition_index: index, ..data });
+            } else if asked.fetch_offset > self.ends[index as usize] {
+                let data = error(ErrorCode::OFFSET_OUT_OF_RANGE);
                 partitions.push(PartitionData { partition_index: index, ..data });
             } else if self.leaders[index as usize] == node && asked.fetch_offset < self.ends[index as usize] {
                 let records = batch(asked.fetch_offset, self.ends[index as usize] - asked.fetch_offset);
@@ -239,7 +248,15 @@ impl Rig {
             seen: Vec::new(),
         };
         let state = ConsumerState::new(settings, 1);
-        Self { state, desk, now: Instant::ZERO, conns: BTreeMap::new(), world, waiting: Vec::new() }
+        Self {
+            state,
+            desk,
+            now: Instant::ZERO,
+            conns: BTreeMap::new(),
+            world,
+            waiting: Vec::new(),
+            damage: Vec::new(),
+        }
     }
 
     pub(super) fn assigned(leaders: &[i32], settings: &[(&str, &str)]) -> Self {
@@ -290,7 +307,11 @@ impl Rig {
                 Some(response) => {
                     served = true;
                     let bytes = frame::encode_response(header.version, header.correlation_id, &response);
-                    self.state.handle_frame(self.now, conn, bytes.slice(4..));
+                    let mut bytes = bytes[4..].to_vec();
+                    if header.key == ApiKey::Fetch {
+                        self.damage.pop().into_iter().for_each(|seed| damage(&mut bytes, seed));
+                    }
+                    self.state.handle_frame(self.now, conn, bytes.into());
                 }
                 None => self.waiting.push((conn, bytes, since)),
             }
@@ -349,4 +370,22 @@ impl Rig {
 
 pub(super) fn error(code: ErrorCode) -> PartitionData {
     PartitionData { error_code: code, ..PartitionData::default() }
+}
+
+/// Overwrites a few bytes behind the correlation id, or cuts the end off.
+fn damage(bytes: &mut Vec<u8>, seed: u64) {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let mut next = |below: usize| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state >> 33) as usize % below.max(1)
+    };
+    for _ in 0..=next(3) {
+        let at = 4 + next(bytes.len() - 4);
+        bytes[at] = [0, 1, 0x7f, 0x80, 0xff, next(256) as u8][next(6)];
+    }
+    if next(8) == 0 {
+        bytes.truncate(4 + next(bytes.len() - 4));
+    }
 }
