@@ -233,19 +233,31 @@ impl World {
             }
             let Some(first) = first else { continue };
             self.counts.add("records handed out", u64::try_from(next - first).unwrap_or(0));
-            self.name_members(client.life, run.partition());
+            self.name_members(client, run.partition());
             self.record(Fact::Delivered(client.life, run.partition().clone(), first, next));
         }
         self.work(client)
     }
 
     /// Who is a member matters when two hold one partition.
-    fn name_members(&mut self, who: Life, what: &TopicPartition) {
-        if !self.holders.get(what).is_some_and(|holders| holders.iter().any(|other| *other != who)) {
+    ///
+    /// A static member that does not rejoin in time stays a member until its session expires (KIP-345), while others get
+    /// its partitions: it does not count once the group has gone on without it.
+    fn name_members(&mut self, who: &Client, what: &TopicPartition) {
+        if !self.holders.get(what).is_some_and(|holders| holders.iter().any(|other| *other != who.life)) {
             return;
         }
         self.counts.count("overlaps looked into");
-        if let Some((_, members)) = self.group() {
+        if let Some((_, mut members)) = self.group() {
+            let generation =
+                |client: &Client| client.desk.membership().map(|membership| membership.generation);
+            let left_behind = self
+                .clients
+                .values()
+                .filter(|other| other.profile.instance.is_some() && generation(other) < generation(who));
+            for name in left_behind.filter_map(|other| other.named.as_ref()) {
+                members.remove(name);
+            }
             self.record(Fact::Members(members));
         }
     }

@@ -7,6 +7,7 @@
 //! That this crate builds is the proof that wire, group and the state machines of client and broker need no runtime.
 
 mod app;
+mod brokers;
 mod client;
 pub mod fact;
 pub mod invariants;

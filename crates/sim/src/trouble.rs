@@ -313,9 +313,7 @@ impl World {
         }
         for client in self.clients.values_mut() {
             client.cut_off_until = self.now;
-            if client.wish != Wish::Close {
-                client.wish = Wish::Nothing;
-            }
+            client.wish = Wish::Nothing;
         }
         self.links.values_mut().for_each(|link| link.stalled_until = link.stalled_until.min(self.now));
         if self.clients.values().all(Client::is_leaving) {

@@ -32,7 +32,8 @@ impl Of {
                 StepKind::Assigned | StepKind::Revoked | StepKind::Lost => {}
             }
         }
-        if partitions.is_empty() && kind != StepKind::Assigned {
+        // An eager member hears `revoked` before it joins even when it has nothing, as in Kafka.
+        if partitions.is_empty() && kind == StepKind::Lost {
             return Err(format!("{who} hears {kind:?} of nothing"));
         }
         self.running = Some((kind, partitions.to_vec()));

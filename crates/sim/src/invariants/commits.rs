@@ -53,7 +53,8 @@ impl Invariant for Commits {
                     self.holders.entry(name.clone()).or_default().remove(who);
                 }
             }
-            Fact::Crashed(who) | Fact::Left(who) => {
+            // What a crashed member had sent may still be stored: it had the partition when it sent that.
+            Fact::Left(who) => {
                 for holders in self.holders.values_mut() {
                     holders.remove(who);
                 }

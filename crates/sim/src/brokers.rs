@@ -1,0 +1,175 @@
+//! The brokers' side of the world: requests go in one at a time for each connection, answers go out. What is committed is
+//! observed here, when the answer says that it is stored.
+
+use crate::{
+    fact::Fact,
+    network::{Way, pieces},
+    world::{Happening, INSIDE, World},
+};
+use bytes::Bytes;
+use tontine::TopicPartition;
+use tontine_broker::{BrokerOutput, ConnId, NodeId};
+use tontine_wire::{
+    ErrorCode,
+    api::{
+        ApiKey, Request, Response,
+        offset_commit::{OffsetCommitRequest, OffsetCommitResponse},
+    },
+    codec::Reader,
+    frame,
+    header::{RequestHeader, RequestStart},
+};
+
+impl World {
+    /// Bytes have arrived at a node.
+    pub(crate) fn arrived_up(&mut self, id: u64, bytes: &Bytes) {
+        let Some(link) = self.links.get_mut(&id).filter(|link| link.accepted && !link.dead) else { return };
+        link.to_broker.extend_from_slice(bytes);
+        while let Ok(Some(frame)) = frame::split_frame(&mut link.to_broker, 1 << 26) {
+            link.queue.push_back(frame);
+        }
+        self.serve(id);
+        self.pump_broker();
+    }
+
+    /// Hands the next request of a connection to the broker, when it has answered the one before.
+    fn serve(&mut self, id: u64) {
+        let Some(link) = self.links.get_mut(&id).filter(|link| !link.busy) else { return };
+        let Some(frame) = link.queue.pop_front() else { return };
+        link.busy = true;
+        self.look_at(id, &frame);
+        self.broker.handle_frame(self.now, ConnId(id), frame);
+    }
+
+    fn look_at(&mut self, id: u64, frame: &Bytes) {
+        self.requests += 1;
+        let Ok(start) = RequestStart::get(&mut Reader::new(frame.clone())) else { return };
+        let is = |key: ApiKey| start.key == key as i16;
+        if is(ApiKey::JoinGroup) || is(ApiKey::SyncGroup) {
+            self.joins += 1;
+        }
+        if is(ApiKey::OffsetCommit)
+            && let Ok((_, Request::OffsetCommit(request))) = frame::decode_request(frame.clone())
+        {
+            self.commits.insert(id, request);
+        }
+    }
+
+    /// Carries out what the brokers want, until they wait.
+    pub(crate) fn pump_broker(&mut self) {
+        loop {
+            match self.broker.poll_output() {
+                BrokerOutput::Reply { conn, response, .. } if conn.0 >= INSIDE => {
+                    self.inside = Some(response)
+                }
+                BrokerOutput::Reply { conn, version, correlation_id, response } => {
+                    self.reply(conn.0, version, correlation_id, response);
+                    self.serve(conn.0);
+                }
+                BrokerOutput::Silent { conn } => {
+                    if let Some(link) = self.links.get_mut(&conn.0) {
+                        link.busy = false;
+                    }
+                    self.serve(conn.0);
+                }
+                BrokerOutput::Disconnect { conn, why } => self.disconnect(conn.0, &why.to_string()),
+                BrokerOutput::Transition(change) => {
+                    self.counts.count(format!("rebalance: {}", class(&change.cause)));
+                    self.record(Fact::Group(format!(
+                        "{:?} -> {:?}, generation {} ({})",
+                        change.from, change.to, change.generation, change.cause
+                    )));
+                }
+                BrokerOutput::Wait(at) => {
+                    if let Some(at) = at.filter(|at| self.broker_timer.is_none_or(|set| set > *at)) {
+                        let at = at.max(self.now);
+                        self.broker_timer = Some(at);
+                        self.schedule(at, Happening::BrokerTimer);
+                    }
+                    return;
+                }
+            }
+        }
+    }
+
+    fn reply(&mut self, id: u64, version: i16, correlation_id: i32, mut response: Response) {
+        if let Some(lie) = &mut self.lie {
+            lie.tell(&mut response);
+        }
+        if let Response::OffsetCommit(answer) = &response
+            && let Some(request) = self.commits.remove(&id)
+        {
+            self.committed(&request, answer);
+        }
+        let bytes = frame::encode_response(version, correlation_id, &response);
+        if let Some(link) = self.links.get_mut(&id) {
+            link.busy = false;
+        }
+        for piece in pieces(bytes, &mut self.random) {
+            let Some(link) = self.links.get_mut(&id).filter(|link| !link.dead) else { return };
+            let at = link.arrival(self.now, Way::Down, &mut self.random);
+            self.schedule(at, Happening::Arrives(id, Way::Down, piece));
+        }
+    }
+
+    fn committed(&mut self, request: &OffsetCommitRequest, answer: &OffsetCommitResponse) {
+        for (asked, answered) in request.topics.iter().zip(&answer.topics) {
+            let name = if asked.name.is_empty() {
+                self.topic_names.get(&asked.topic_id).cloned().unwrap_or_default()
+            } else {
+                asked.name.clone()
+            };
+            for (asked, answered) in asked.partitions.iter().zip(&answered.partitions) {
+                if answered.error_code == ErrorCode::NONE {
+                    self.counts.count("commits accepted");
+                    let partition = TopicPartition::new(name.as_str(), asked.partition_index);
+                    self.record(Fact::Committed(
+                        request.member_id.clone(),
+                        partition,
+                        asked.committed_offset,
+                    ));
+                } else {
+                    self.counts.count(format!("commits refused: {}", answered.error_code));
+                }
+            }
+        }
+    }
+
+    fn disconnect(&mut self, id: u64, why: &str) {
+        let _ = why;
+        self.commits.remove(&id);
+        let Some(link) = self.links.get_mut(&id) else { return };
+        link.accepted = false;
+        if link.dead {
+            return;
+        }
+        let at = link.arrival(self.now, Way::Down, &mut self.random);
+        self.schedule(at, Happening::Closed(id));
+    }
+
+    /// Asks a node directly, without a network; nothing when it does not answer at once.
+    pub(crate) fn ask(
+        &mut self,
+        node: NodeId,
+        version: i16,
+        request: impl Into<Request>,
+    ) -> Option<Response> {
+        self.next_link += 1;
+        let conn = ConnId(INSIDE + self.next_link);
+        let request = request.into();
+        let header = RequestHeader { key: request.key(), version, correlation_id: 1, client_id: None };
+        self.inside = None;
+        self.broker.handle_connected(self.now, conn, node, "10.0.0.2");
+        self.broker.handle_request(self.now, conn, header, request);
+        self.pump_broker();
+        self.broker.handle_disconnected(self.now, conn);
+        self.pump_broker();
+        self.inside.take()
+    }
+}
+
+/// The kind of a cause, without names and numbers.
+fn class(cause: &tontine_group::Cause) -> String {
+    let text = format!("{cause:?}");
+    text.split([' ', '{', '(']).next().unwrap_or_default().to_owned()
+}
