@@ -13,6 +13,7 @@ use std::io::{BufRead as _, BufReader};
 use std::path::PathBuf;
 use std::process::{ChildStdout, Command, Stdio};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 use tontine_group::TopicPartition;
 
@@ -27,6 +28,8 @@ pub struct JavaMember {
     name: Arc<str>,
     process: Guarded,
     history: History,
+    /// We have killed it: the end of its output is its end.
+    killed: Arc<AtomicBool>,
 }
 
 /// What a Java member is started with.
@@ -87,8 +90,16 @@ impl JavaMember {
         let stdout = process.take_stdout().ok_or_else(|| failure!("{title} has no output"))?;
         let member: Arc<str> = name.into();
         let (writer, who) = (history.clone(), member.clone());
-        std::thread::spawn(move || read_events(stdout, &writer, &who));
-        Ok(Self { name: member, process, history: history.clone() })
+        let killed = Arc::new(AtomicBool::new(false));
+        let by_us = killed.clone();
+        std::thread::spawn(move || {
+            read_events(stdout, &writer, &who);
+            // What it said before it died came first, however late it was read.
+            if by_us.load(Ordering::SeqCst) {
+                writer.write(&who, What::Ended(End::Killed));
+            }
+        });
+        Ok(Self { name: member, process, history: history.clone(), killed })
     }
 
     /// The member's name in the history.
@@ -104,8 +115,9 @@ impl JavaMember {
 
     /// Kills the member: no callback, no leave.
     pub async fn kill(&self) -> Result<(), Failure> {
-        self.history.write(&self.name, What::Ended(End::Killed));
-        self.process.end("KILL", DEADLINE).await.map(drop)
+        self.killed.store(true, Ordering::SeqCst);
+        self.process.end("KILL", DEADLINE).await?;
+        self.until_ended().await
     }
 
     /// Stops the process where it stands: no heartbeats, connections stay open.
