@@ -89,7 +89,8 @@ impl Node {
              auto.create.topics.enable=false\n\
              auto.leader.rebalance.enable=false\n\
              broker.session.timeout.ms={session}\n\
-             broker.heartbeat.interval.ms=500\n"
+             broker.heartbeat.interval.ms=500\n\
+             controller.quorum.fetch.timeout.ms=4000\n"
         )
     }
 

@@ -4,6 +4,7 @@ use super::{SOON, Work};
 use crate::mode::Mode;
 use std::time::Duration;
 use tontine_testkit::cluster::Cluster;
+use tontine_testkit::member::Member;
 use tontine_testkit::suite::{Outcome, Suite};
 use tontine_testkit::{Failure, bodies_with, ensure, ensure_eq, wait};
 
@@ -28,8 +29,10 @@ async fn coordinator_node(work: &Work) -> Result<i32, Failure> {
 async fn a_dead_node_that_led_and_coordinated_costs_no_partition(cluster: Cluster, mode: Mode) -> Outcome {
     let mut work = Work::new(cluster, mode, 6).await?;
     work.produce_on_and_on();
-    let _a = work.member("a")?;
-    let _b = work.member("b")?;
+    // A machine that is busy takes its time to notice that a node is dead.
+    let plan = || work.plan().set("session.timeout.ms", "180000");
+    let _a = Member::start(&work.history, "a", plan())?;
+    let _b = Member::start(&work.history, "b", plan())?;
     work.until_shared(&["a", "b"], 3).await?;
     work.until_more(30).await?;
     let seen = settled(&work).await?;
@@ -89,7 +92,7 @@ async fn one_bootstrap_server_is_enough(cluster: Cluster, mode: Mode) -> Outcome
     let alive = work.cluster.bootstrap_servers();
     let alive = alive.split(',').next().unwrap_or_default();
     let plan = work.plan().set("bootstrap.servers", &format!("127.0.0.1:1,127.0.0.1:2,{alive}"));
-    let a = tontine_testkit::member::Member::start(&work.history, "a", plan)?;
+    let a = Member::start(&work.history, "a", plan)?;
     work.history.until_delivered(&work.topic, 60, SOON).await?;
     work.finish().await?.check()?;
     ensure!(a.close().await?.is_ok(), "close is fine");

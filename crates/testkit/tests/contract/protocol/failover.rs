@@ -30,18 +30,29 @@ async fn coordinator_id(client: &PlainClient, group: &str) -> Result<i32, Failur
 
 /// Sends heartbeats to whoever coordinates the group until one of them has found it and answered well.
 async fn until_alive(cluster: &Cluster, hand: &Hand) -> Result<(), Failure> {
+    let last = std::sync::Mutex::new(String::new());
+    let note = |what: String| {
+        if let Ok(mut last) = last.lock() {
+            *last = what;
+        }
+    };
     let what = "the coordinator knows the member in its generation";
-    wait::until(what, LONG, async || {
-        let mut again = Hand::new(cluster, &hand.group).await.ok()?;
+    let found = wait::until(what, LONG, async || {
+        let mut again = Hand::new(cluster, &hand.group).await.inspect_err(|e| note(e.to_string())).ok()?;
         again.member_id.clone_from(&hand.member_id);
         again.generation = hand.generation;
-        match again.heartbeat().await.ok()? {
+        match again.heartbeat().await.inspect_err(|e| note(e.to_string())).ok()? {
             ErrorCode::NONE => Some(Ok(())),
-            code if code.is_retriable() => None,
+            code if code.is_retriable() => {
+                note(format!("the heartbeat was answered {code}"));
+                None
+            }
             code => Some(Err(failure!("the heartbeat was answered {code}"))),
         }
-    })
-    .await?
+    });
+    found
+        .await
+        .map_err(|late| failure!("{late}; last: {}", last.lock().map(|l| l.clone()).unwrap_or_default()))?
 }
 
 async fn a_group_lives_on_with_its_generation_when_its_coordinator_dies_and_when_it_comes_back(
@@ -51,7 +62,8 @@ async fn a_group_lives_on_with_its_generation_when_its_coordinator_dies_and_when
     let group = group(&cluster);
     let plain = cluster.plain();
     let mut a = Hand::new(&cluster, &group).await?;
-    a.session_timeout = Duration::from_secs(60);
+    // A machine that is busy takes its time to notice and to elect.
+    a.session_timeout = Duration::from_secs(300);
     a.join_and_sync_alone().await?;
     ensure_eq!(a.commit(&topic, 7).await?, ErrorCode::NONE, "the commit before");
 
