@@ -28,6 +28,7 @@ async fn restarting_every_node_in_turn_costs_no_membership() {
     for protocol in BOTH {
         let stage = Stage::of_nodes(3, &[("t", 3)]).await;
         let mut a = stage.seat("a", &[protocol]).subscribe(&["t"]).await;
+        settle(&mut [&mut a], &[3]).await;
         let mut b = stage.seat("b", &[protocol]).subscribe(&["t"]).await;
         settle(&mut [&mut a, &mut b], &[2, 1]).await;
         for (round, node) in stage.broker.nodes().into_iter().enumerate() {

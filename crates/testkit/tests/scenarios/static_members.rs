@@ -14,6 +14,7 @@ async fn a_static_member_that_restarts_while_assignments_are_on_their_way_gets_i
     for protocol in BOTH {
         let stage = Stage::new(&[("t", 3)]).await;
         let mut a = stage.behind_proxy("a", &[protocol, ONE]).subscribe(&["t"]).await;
+        settle(&mut [&mut a], &[3]).await;
         let mut b = stage.seat("b", &[protocol, TWO]).subscribe(&["t"]).await;
         settle(&mut [&mut a, &mut b], &[2, 1]).await;
         let held = a.proxy().on(ApiKey::SyncGroup, 1, Action::HoldRequest);
