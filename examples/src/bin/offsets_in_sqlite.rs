@@ -30,7 +30,6 @@ use tontine_examples::{Playground, Result};
 const BATCH: usize = 100;
 
 const SCHEMA: &str = "
-    PRAGMA journal_mode = WAL;
     CREATE TABLE IF NOT EXISTS bookings (topic TEXT, partition INTEGER, offset INTEGER, text TEXT);
     CREATE TABLE IF NOT EXISTS offsets (
         topic TEXT, partition INTEGER, next INTEGER, generation INTEGER NOT NULL, PRIMARY KEY (topic, partition));";
@@ -46,7 +45,8 @@ struct Books {
 impl Books {
     fn open(path: &Path) -> Result<Self> {
         let database = Connection::open(path)?;
-        // Other members write to the same file.
+        // Other members write to the same file. (Whoever prefers its write-ahead log turns that on once, before the first
+        // member starts: SQLite refuses to change the journal under others, and does not wait for them.)
         database.busy_timeout(Duration::from_secs(10))?;
         database.execute_batch(SCHEMA)?;
         Ok(Self { database, owned: BTreeMap::new(), waiting: BTreeMap::new() })
