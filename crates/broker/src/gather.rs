@@ -50,6 +50,9 @@ pub(crate) fn merge(merged: &mut Response, more: Response) {
         (Response::DescribeGroups(merged), Response::DescribeGroups(more)) => {
             merged.groups.extend(more.groups)
         }
+        (Response::ConsumerGroupDescribe(merged), Response::ConsumerGroupDescribe(more)) => {
+            merged.groups.extend(more.groups)
+        }
         (Response::DeleteGroups(merged), Response::DeleteGroups(more)) => merged.results.extend(more.results),
         (Response::OffsetFetch(merged), Response::OffsetFetch(more)) => merged.groups.extend(more.groups),
         (merged, more) => *merged = more,

@@ -3,6 +3,9 @@
 use crate::gather::merge;
 use crate::state::{Answer, BrokerState, Call};
 use std::collections::BTreeMap;
+use tontine_wire::api::consumer_group_describe::{
+    ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse,
+};
 use tontine_wire::api::delete_groups::{DeleteGroupsRequest, DeleteGroupsResponse};
 use tontine_wire::api::describe_groups::{DescribeGroupsRequest, DescribeGroupsResponse};
 use tontine_wire::api::list_groups::{ListGroupsRequest, ListGroupsResponse};
@@ -12,6 +15,7 @@ use tontine_wire::api::{Request, Response};
 pub(super) fn answer(state: &mut BrokerState, call: &Call, request: Request) -> Answer {
     match request {
         Request::DescribeGroups(request) => describe(state, call, request),
+        Request::ConsumerGroupDescribe(request) => describe_consumers(state, call, request),
         Request::DeleteGroups(request) => delete(state, call, request),
         Request::ListGroups(request) => list(state, call, &request),
         Request::OffsetFetch(request) if call.version >= 8 => fetch_offsets(state, call, request),
@@ -32,6 +36,7 @@ fn group_of(request: &Request) -> Option<&str> {
         Request::OffsetCommit(request) => Some(&request.group_id),
         Request::OffsetFetch(request) => Some(&request.group_id),
         Request::OffsetDelete(request) => Some(&request.group_id),
+        Request::ConsumerGroupHeartbeat(request) => Some(&request.group_id),
         _ => None,
     }
 }
@@ -44,6 +49,16 @@ fn describe(state: &mut BrokerState, call: &Call, request: DescribeGroupsRequest
     });
     let parts = parts.collect();
     split(state, call, parts, DescribeGroupsResponse::default().into())
+}
+
+fn describe_consumers(state: &mut BrokerState, call: &Call, request: ConsumerGroupDescribeRequest) -> Answer {
+    let include_authorized_operations = request.include_authorized_operations;
+    let parts = by_shard(state, request.group_ids, |group| group);
+    let parts = parts.into_iter().map(|(shard, group_ids)| {
+        (shard, ConsumerGroupDescribeRequest { group_ids, include_authorized_operations }.into())
+    });
+    let parts = parts.collect();
+    split(state, call, parts, ConsumerGroupDescribeResponse::default().into())
 }
 
 fn delete(state: &mut BrokerState, call: &Call, request: DeleteGroupsRequest) -> Answer {

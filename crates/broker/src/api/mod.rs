@@ -68,6 +68,8 @@ pub(crate) fn versions(key: ApiKey) -> Option<(i16, i16)> {
         | ApiKey::DescribeProducers
         | ApiKey::ListTransactions
         | ApiKey::ListConfigResources
+        | ApiKey::ConsumerGroupHeartbeat
+        | ApiKey::ConsumerGroupDescribe
         | ApiKey::DescribeTopicPartitions => Some((first, last)),
         ApiKey::SaslAuthenticate
         | ApiKey::AddPartitionsToTxn
@@ -76,8 +78,6 @@ pub(crate) fn versions(key: ApiKey) -> Option<(i16, i16)> {
         | ApiKey::WriteTxnMarkers
         | ApiKey::TxnOffsetCommit
         | ApiKey::DescribeTransactions
-        | ApiKey::ConsumerGroupHeartbeat
-        | ApiKey::ConsumerGroupDescribe
         | ApiKey::GetTelemetrySubscriptions
         | ApiKey::PushTelemetry => None,
     }
@@ -131,7 +131,9 @@ pub(crate) fn serve(state: &mut BrokerState, call: &Call, request: Request) -> A
         | Request::OffsetDelete(_)
         | Request::DescribeGroups(_)
         | Request::ListGroups(_)
-        | Request::DeleteGroups(_)) => return group::answer(state, call, request),
+        | Request::DeleteGroups(_)
+        | Request::ConsumerGroupHeartbeat(_)
+        | Request::ConsumerGroupDescribe(_)) => return group::answer(state, call, request),
         // Kafka lists the handshake on plain ports as well, so that clients learn why it fails.
         request @ Request::SaslHandshake(_) => refuse(&request, call.version, ErrorCode::ILLEGAL_SASL_STATE),
         request @ (Request::SaslAuthenticate(_)
@@ -141,8 +143,6 @@ pub(crate) fn serve(state: &mut BrokerState, call: &Call, request: Request) -> A
         | Request::WriteTxnMarkers(_)
         | Request::TxnOffsetCommit(_)
         | Request::DescribeTransactions(_)
-        | Request::ConsumerGroupHeartbeat(_)
-        | Request::ConsumerGroupDescribe(_)
         | Request::GetTelemetrySubscriptions(_)
         | Request::PushTelemetry(_)) => refuse_unserved(&request),
     };

@@ -4,6 +4,7 @@
 
 mod admin;
 mod cluster;
+mod consumer_groups;
 mod fetch;
 mod groups;
 mod mutated;

@@ -1,0 +1,288 @@
+//! Groups of the consumer protocol through the broker: heartbeats, topics that change, commits by topic id, describing
+//! and moving.
+
+use crate::rig::Rig;
+use std::collections::BTreeMap;
+use tontine_broker::ConnId;
+use tontine_wire::api::ApiKey;
+use tontine_wire::api::api_versions::ApiVersionsRequest;
+use tontine_wire::api::consumer_group_describe::{ConsumerGroupDescribeRequest, DescribedGroup};
+use tontine_wire::api::consumer_group_heartbeat::{
+    ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse, TopicPartitions,
+};
+use tontine_wire::api::create_partitions::{CreatePartitionsRequest, CreatePartitionsTopic};
+use tontine_wire::api::list_groups::ListGroupsRequest;
+use tontine_wire::api::offset_commit::{
+    OffsetCommitRequest, OffsetCommitRequestPartition, OffsetCommitRequestTopic,
+};
+use tontine_wire::api::offset_fetch::{
+    OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchRequestTopics,
+};
+use tontine_wire::{ErrorCode, Uuid};
+
+/// A member that does at once what it is told.
+pub(crate) struct Member {
+    conn: ConnId,
+    group: String,
+    pub(crate) id: String,
+    pub(crate) epoch: i32,
+    pub(crate) has: BTreeMap<Uuid, Vec<i32>>,
+    topics: Vec<String>,
+    changed: bool,
+}
+
+impl Member {
+    pub(crate) fn new(rig: &mut Rig, node: i32, group: &str, id: &str, topics: &[&str]) -> Self {
+        Self {
+            conn: rig.connect(node),
+            group: group.into(),
+            id: id.into(),
+            epoch: 0,
+            has: BTreeMap::new(),
+            topics: topics.iter().map(|topic| (*topic).to_owned()).collect(),
+            changed: false,
+        }
+    }
+
+    fn request(&mut self) -> ConsumerGroupHeartbeatRequest {
+        let joins = self.epoch == 0;
+        let owned = self.has.iter().map(|(topic_id, partitions)| TopicPartitions {
+            topic_id: *topic_id,
+            partitions: partitions.clone(),
+        });
+        ConsumerGroupHeartbeatRequest {
+            group_id: self.group.clone(),
+            member_id: self.id.clone(),
+            member_epoch: self.epoch,
+            rebalance_timeout_ms: if joins { 60_000 } else { -1 },
+            subscribed_topic_names: joins.then(|| self.topics.clone()),
+            topic_partitions: (joins || std::mem::take(&mut self.changed)).then(|| owned.collect()),
+            ..Default::default()
+        }
+    }
+
+    pub(crate) fn beat(&mut self, rig: &mut Rig) -> ConsumerGroupHeartbeatResponse {
+        let request = self.request();
+        let answer = rig.ask(self.conn, 1, request);
+        if answer.error_code.is_ok() {
+            self.epoch = answer.member_epoch;
+            if let Some(assignment) = &answer.assignment {
+                let has = assignment.topic_partitions.iter();
+                self.has = has.map(|topic| (topic.topic_id, topic.partitions.clone())).collect();
+                self.changed = true;
+            }
+        }
+        answer
+    }
+
+    fn leave(&mut self, rig: &mut Rig) -> ConsumerGroupHeartbeatResponse {
+        self.epoch = -1;
+        let request = ConsumerGroupHeartbeatRequest {
+            group_id: self.group.clone(),
+            member_id: self.id.clone(),
+            member_epoch: -1,
+            ..Default::default()
+        };
+        rig.ask(self.conn, 1, request)
+    }
+
+    pub(crate) fn size(&self) -> usize {
+        self.has.values().map(Vec::len).sum()
+    }
+}
+
+fn describe(rig: &mut Rig, conn: ConnId, groups: &[&str]) -> Vec<DescribedGroup> {
+    let group_ids = groups.iter().map(|group| (*group).to_owned()).collect();
+    rig.ask(conn, 1, ConsumerGroupDescribeRequest { group_ids, ..Default::default() }).groups
+}
+
+/// Two members of a group, settled.
+fn two_members(rig: &mut Rig, topic: &str) -> (Member, Member) {
+    let mut a = Member::new(rig, 1, "g", "a", &[topic]);
+    a.beat(rig);
+    let mut b = Member::new(rig, 1, "g", "b", &[topic]);
+    for _ in 0..5 {
+        b.beat(rig);
+        a.beat(rig);
+        rig.advance(20);
+    }
+    (a, b)
+}
+
+#[test]
+fn the_feature_and_the_apis_are_listed() {
+    let mut rig = Rig::new(1, &[]);
+    let conn = rig.connect(1);
+    let list = rig.ask(conn, 4, ApiVersionsRequest::default());
+    let range = |key: ApiKey| {
+        let row = list.api_keys.iter().find(|row| row.api_key == key as i16)?;
+        Some((row.min_version, row.max_version))
+    };
+    assert_eq!(range(ApiKey::ConsumerGroupHeartbeat), Some((0, 1)));
+    assert_eq!(range(ApiKey::ConsumerGroupDescribe), Some((0, 1)));
+    let finalized = &list.finalized_features[0];
+    assert_eq!((finalized.name.as_str(), finalized.max_version_level), ("group.version", 1));
+    assert_eq!((list.supported_features[0].min_version, list.supported_features[0].max_version), (0, 1));
+    assert!(list.finalized_features_epoch >= 0);
+    let old = rig.ask(conn, 3, ApiVersionsRequest::default());
+    assert_eq!(old.supported_features, [], "level 0 cannot be said in version 3");
+}
+
+#[test]
+fn two_members_share_a_topic_as_fast_as_they_speak() {
+    let mut rig = Rig::with_topic("t", 6);
+    let mut a = Member::new(&mut rig, 1, "g", "a", &["t"]);
+    let joined = a.beat(&mut rig);
+    assert_eq!((joined.error_code, joined.heartbeat_interval_ms), (ErrorCode::NONE, 5000));
+    assert_eq!(a.size(), 6);
+    let mut b = Member::new(&mut rig, 1, "g", "b", &["t"]);
+    let joined = b.beat(&mut rig);
+    assert!(joined.heartbeat_interval_ms <= 100, "{joined:?}");
+    rig.advance(20);
+    a.beat(&mut rig);
+    a.beat(&mut rig);
+    b.beat(&mut rig);
+    assert_eq!((a.size(), b.size(), a.epoch, b.epoch), (3, 3, 3, 3));
+    assert_eq!(a.beat(&mut rig).heartbeat_interval_ms, 5000);
+    let conn = rig.connect(1);
+    let group = describe(&mut rig, conn, &["g"]).remove(0);
+    assert_eq!((group.group_state.as_str(), group.group_epoch, group.assignment_epoch), ("Stable", 3, 3));
+    assert_eq!((group.assignor_name.as_str(), group.members.len()), ("uniform", 2));
+    assert_eq!(group.members[0].assignment, group.members[0].target_assignment);
+    assert_eq!(group.members[0].assignment.topic_partitions[0].topic_name, "t");
+    let listed = rig.ask(conn, 5, ListGroupsRequest::default()).groups.remove(0);
+    assert_eq!((listed.group_type.as_str(), listed.group_state.as_str()), ("consumer", "Stable"));
+}
+
+#[test]
+fn new_partitions_reach_members_with_their_next_heartbeat() {
+    let mut rig = Rig::with_topic("t", 2);
+    let (mut a, mut b) = two_members(&mut rig, "t");
+    assert_eq!((a.size(), b.size()), (1, 1));
+    rig.advance(1000);
+    let conn = rig.connect(1);
+    let topic = CreatePartitionsTopic { name: "t".into(), count: 6, ..Default::default() };
+    rig.ask(conn, 3, CreatePartitionsRequest { topics: vec![topic], ..Default::default() });
+    a.beat(&mut rig);
+    b.beat(&mut rig);
+    assert_eq!((a.size(), b.size()), (3, 3));
+}
+
+#[test]
+fn a_topic_that_is_created_later_is_given_out_at_once() {
+    let mut rig = Rig::new(1, &[]);
+    let mut a = Member::new(&mut rig, 1, "g", "a", &["late"]);
+    a.beat(&mut rig);
+    assert_eq!(a.size(), 0);
+    rig.advance(1000);
+    let id = rig.topic("late", 3);
+    a.beat(&mut rig);
+    assert_eq!(a.has, [(id, vec![0, 1, 2])].into());
+    rig.state.delete_topic(rig.now, "late").unwrap();
+    rig.advance(20);
+    a.beat(&mut rig);
+    assert_eq!(a.size(), 0);
+}
+
+#[test]
+fn offsets_are_committed_and_fetched_by_topic_id_and_epoch() {
+    let mut rig = Rig::new(1, &[]);
+    let id = rig.topic("t", 2);
+    let mut a = Member::new(&mut rig, 1, "g", "a", &["t"]);
+    a.beat(&mut rig);
+    let commit = |epoch, topic_id| OffsetCommitRequest {
+        group_id: "g".into(),
+        generation_id_or_member_epoch: epoch,
+        member_id: "a".into(),
+        topics: vec![OffsetCommitRequestTopic {
+            topic_id,
+            partitions: vec![OffsetCommitRequestPartition { committed_offset: 7, ..Default::default() }],
+            ..Default::default()
+        }],
+        ..Default::default()
+    };
+    let code = |rig: &mut Rig, epoch, topic| {
+        rig.ask(a.conn, 10, commit(epoch, topic)).topics.remove(0).partitions.remove(0).error_code
+    };
+    assert_eq!(code(&mut rig, a.epoch, id), ErrorCode::NONE);
+    assert_eq!(code(&mut rig, a.epoch + 1, id), ErrorCode::STALE_MEMBER_EPOCH);
+    assert_eq!(code(&mut rig, a.epoch, Uuid::from_u128(77)), ErrorCode::UNKNOWN_TOPIC_ID);
+    let fetch = |member_epoch| {
+        let topic =
+            OffsetFetchRequestTopics { topic_id: id, partition_indexes: vec![0], ..Default::default() };
+        let group = OffsetFetchRequestGroup {
+            group_id: "g".into(),
+            member_id: Some("a".into()),
+            member_epoch,
+            topics: Some(vec![topic]),
+        };
+        OffsetFetchRequest { groups: vec![group], ..Default::default() }
+    };
+    let fetched = rig.ask(a.conn, 10, fetch(a.epoch)).groups.remove(0);
+    assert_eq!((fetched.topics[0].topic_id, fetched.topics[0].partitions[0].committed_offset), (id, 7));
+    let stale = rig.ask(a.conn, 10, fetch(a.epoch + 1)).groups.remove(0);
+    assert_eq!((stale.error_code, stale.topics.len()), (ErrorCode::STALE_MEMBER_EPOCH, 0));
+}
+
+#[test]
+fn groups_on_several_coordinators_are_described_together_and_only_by_their_coordinators() {
+    let mut rig = Rig::new(3, &[]);
+    rig.topic("t", 1);
+    let names = ["one", "two", "three", "four", "five"];
+    for name in names {
+        let node = rig.state.coordinator_of(name).unwrap_or(1);
+        let mut member = Member::new(&mut rig, node, name, "m", &["t"]);
+        // The first request creates `__consumer_offsets`; only then it is known who coordinates.
+        if member.beat(&mut rig).error_code == ErrorCode::NOT_COORDINATOR {
+            member.conn = rig.connect(rig.state.coordinator_of(name).unwrap());
+            assert_eq!(member.beat(&mut rig).error_code, ErrorCode::NONE);
+        }
+    }
+    let conn = rig.connect(1);
+    let groups = describe(&mut rig, conn, &names);
+    assert_eq!(groups.len(), names.len());
+    for group in groups {
+        let here = rig.state.coordinator_of(&group.group_id) == Some(1);
+        let expected = if here { ErrorCode::NONE } else { ErrorCode::NOT_COORDINATOR };
+        assert_eq!(group.error_code, expected, "{}", group.group_id);
+        assert_eq!(group.members.len(), usize::from(here));
+    }
+}
+
+#[test]
+fn a_group_moves_with_its_members_and_what_they_have() {
+    let mut rig = Rig::new(3, &[]);
+    rig.topic("t", 4);
+    let first = rig.connect(1);
+    rig.ask(
+        first,
+        5,
+        tontine_wire::api::describe_groups::DescribeGroupsRequest {
+            groups: vec!["g".into()],
+            ..Default::default()
+        },
+    );
+    let node = rig.state.coordinator_of("g").unwrap();
+    let mut a = Member::new(&mut rig, node, "g", "a", &["t"]);
+    a.beat(&mut rig);
+    let (epoch, has) = (a.epoch, a.has.clone());
+    rig.state.move_coordinator(rig.now, "g", node % 3 + 1).unwrap();
+    rig.drain();
+    assert_eq!(a.beat(&mut rig).error_code, ErrorCode::NOT_COORDINATOR);
+    a.conn = rig.connect(node % 3 + 1);
+    assert_eq!(a.beat(&mut rig).error_code, ErrorCode::NONE);
+    assert_eq!((a.epoch, &a.has), (epoch, &has));
+    rig.advance(46_000);
+    assert_eq!(a.beat(&mut rig).error_code, ErrorCode::UNKNOWN_MEMBER_ID);
+}
+
+#[test]
+fn a_member_that_leaves_hands_its_partitions_over() {
+    let mut rig = Rig::with_topic("t", 4);
+    let (mut a, mut b) = two_members(&mut rig, "t");
+    assert_eq!((a.size(), b.size()), (2, 2));
+    rig.advance(1000);
+    assert_eq!(b.leave(&mut rig).member_epoch, -1);
+    a.beat(&mut rig);
+    assert_eq!(a.size(), 4);
+}
