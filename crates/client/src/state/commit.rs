@@ -140,7 +140,7 @@ impl ConsumerState {
                 return Verdict::Refuse(refusal_error(CommitRefusal::NotAMember));
             }
             Ok(None) => return Verdict::Send(None),
-            Err(Error::RebalanceInProgress) if self.outlives_the_round(commit) => return Verdict::Hold,
+            Err(Error::RebalanceInProgress) if self.outlives_the_round(commit, None) => return Verdict::Hold,
             Err(error) => return Verdict::Refuse(error),
         };
         if commit.ended != self.memberships_ended() {
@@ -176,13 +176,17 @@ impl ConsumerState {
     }
 
     /// Whether a commit that met a rebalance waits for its end, which needs nothing of the application: that may be
-    /// waiting for this very commit. What is still owned is still owned then. A member that is leaving waits for nothing:
-    /// the round may be waiting for it.
-    fn outlives_the_round(&self, commit: &Commit) -> bool {
-        let stays = self.group.as_ref().is_some_and(|group| {
-            group.member.rebalance_protocol() == Cooperative && group.member.state() != MemberState::Leaving
+    /// waiting for this very commit. What is still owned is still owned then. A member that is leaving waits only for
+    /// a round that it had joined before, any other may be waiting for it; if that round is over by now, a refusal of the
+    /// old generation says nothing about the new one.
+    fn outlives_the_round(&self, commit: &Commit, sent_under: Option<&Membership>) -> bool {
+        let goes_on = self.group.as_ref().is_some_and(|group| {
+            let member = &group.member;
+            let is_past = || sent_under.is_some() && member.membership().as_ref() != sent_under;
+            let is_open = member.state() != MemberState::Leaving || member.follows_a_round() || is_past();
+            member.rebalance_protocol() == Cooperative && is_open
         });
-        stays
+        goes_on
             && commit.kind != CommitKind::OnTimer
             && commit.ended == self.memberships_ended()
             && self.is_still_owned(commit)
@@ -266,7 +270,7 @@ impl ConsumerState {
                 self.run_member();
                 let first = self.commits.queue.front();
                 if refusal == Some(CommitRefusal::RebalanceInProgress)
-                    && first.is_some_and(|first| self.outlives_the_round(first))
+                    && first.is_some_and(|first| self.outlives_the_round(first, membership.as_ref()))
                 {
                     self.hold_commit();
                     self.commits.retry_at = Some(self.now + HELD_PAUSE);

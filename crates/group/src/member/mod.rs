@@ -238,6 +238,12 @@ impl Member {
         self.classic.may_commit()
     }
 
+    /// Whether this member is on its way out and still takes the answers of the round that it had joined before, so that
+    /// a last commit that is refused now may be taken under the generation that it brings.
+    pub fn follows_a_round(&self) -> bool {
+        self.classic.follows_a_round()
+    }
+
     /// How this member rebalances.
     pub fn rebalance_protocol(&self) -> RebalanceProtocol {
         self.classic.rebalance_protocol()

@@ -251,3 +251,104 @@ fn closing_twice_is_closing_once() {
     rig.leave_request();
     assert!(rig.requests.is_empty());
 }
+
+/// Owns both partitions in generation 1; the group rebalances, and this member's JoinGroup is parked.
+fn parked(rig: &mut Rig) -> Ticket {
+    rig.settled(&["t"], 1, SHARE).heartbeat_says(ErrorCode::REBALANCE_IN_PROGRESS);
+    rig.join_request().0
+}
+
+fn may_commit(rig: &Rig) -> Result<i32, CommitRefusal> {
+    rig.member.may_commit().map(|membership| membership.generation)
+}
+
+#[test]
+fn a_leaver_commits_under_the_generation_that_a_round_under_way_brings() {
+    let mut rig = cooperative();
+    let join = parked(&mut rig);
+    let old = rig.member.membership().unwrap();
+    close(&mut rig);
+    let revoke = rig.begin().unwrap();
+    assert_eq!((show(&revoke).as_str(), may_commit(&rig)), ("R(t-0 t-1)", Ok(1)));
+    for code in [ErrorCode::ILLEGAL_GENERATION, ErrorCode::REBALANCE_IN_PROGRESS] {
+        let refusal = rig.member.handle_commit_error(rig.now, &old, code);
+        assert_eq!(refusal, Some(CommitRefusal::RebalanceInProgress), "the join's answer will tell");
+    }
+    rig.answer(join, joined("m1", 2, "leader", Vec::new()));
+    assert_eq!(may_commit(&rig), Err(CommitRefusal::RebalanceInProgress));
+    assert!(rig.member.follows_a_round());
+    rig.give(&[]);
+    assert_eq!((may_commit(&rig), rig.member.follows_a_round()), (Ok(2), false));
+    rig.done(revoke);
+    assert_eq!(rig.leave_request().1.member_id, "m1");
+    assert_eq!(rig.run(), Vec::<String>::new());
+}
+
+#[test]
+fn a_leaver_between_join_and_sync_waits_for_the_sync_before_it_commits() {
+    let mut rig = cooperative();
+    let join = parked(&mut rig);
+    rig.answer(join, joined("m1", 2, "leader", Vec::new()));
+    close(&mut rig);
+    assert_eq!(may_commit(&rig), Err(CommitRefusal::RebalanceInProgress));
+    rig.refuse_sync(ErrorCode::COORDINATOR_LOAD_IN_PROGRESS).pass(ms(200));
+    rig.refuse_sync(ErrorCode::REBALANCE_IN_PROGRESS);
+    assert_eq!(may_commit(&rig), Ok(2), "another round takes commits of the latest generation");
+    assert!(!rig.is_joining());
+    assert_eq!(rig.run(), ["R(t-0 t-1)"]);
+    rig.leave_request();
+}
+
+#[test]
+fn a_leaver_that_is_made_leader_still_sends_the_plan() {
+    let mut rig = cooperative();
+    rig.topics(tontine_group::topics::Topics::new().with("t", 2));
+    let join = parked(&mut rig);
+    close(&mut rig);
+    let members = vec![other_member("m1", &["t"]), other_member("m2", &["t"])];
+    rig.answer(join, joined("m1", 2, "m1", members));
+    assert_eq!(rig.sync_request().1.assignments.len(), 2);
+    assert_eq!(rig.run(), ["R(t-0 t-1)"]);
+    rig.leave_request();
+}
+
+#[test]
+fn a_leaver_whose_last_callback_is_through_waits_for_no_round() {
+    let mut rig = cooperative();
+    let join = parked(&mut rig);
+    close(&mut rig);
+    assert_eq!(rig.run(), ["R(t-0 t-1)"]);
+    rig.answer(join, joined("m1", 2, "leader", Vec::new()));
+    assert!(!rig.sends(|r| matches!(r, Request::SyncGroup(_))));
+    assert_eq!(may_commit(&rig), Err(CommitRefusal::NotAMember));
+    answer_leave(&mut rig, ErrorCode::NONE);
+    assert_eq!(rig.left, 1);
+}
+
+#[test]
+fn a_leaver_that_the_round_threw_out_has_lost_its_partitions() {
+    let mut rig = cooperative();
+    let join = parked(&mut rig);
+    close(&mut rig);
+    let error_code = ErrorCode::UNKNOWN_MEMBER_ID;
+    rig.answer(join, JoinGroupResponse { error_code, ..Default::default() });
+    assert_eq!(rig.run(), ["L(t-0 t-1)"]);
+    assert_eq!(rig.left, 1);
+}
+
+#[test]
+fn a_leaver_that_loses_its_coordinator_repeats_the_sync_and_not_the_join() {
+    let mut rig = cooperative();
+    let join = parked(&mut rig);
+    close(&mut rig);
+    rig.fail(join, SendError::Disconnected).coordinator(true).pass(ms(500));
+    assert_eq!((rig.is_joining(), may_commit(&rig)), (false, Ok(1)));
+
+    let mut rig = cooperative();
+    let join = parked(&mut rig);
+    close(&mut rig).answer(join, joined("m1", 2, "leader", Vec::new()));
+    let (sync, _) = rig.sync_request();
+    rig.fail(sync, SendError::Disconnected).coordinator(true).pass(ms(500));
+    rig.give(SHARE);
+    assert_eq!(may_commit(&rig), Ok(2));
+}

@@ -483,3 +483,51 @@ async fn a_commit_in_revoked_survives_a_coordinator_that_is_loading() {
         assert_eq!(stage.count("a", |r| matches!(r, Request::OffsetCommit(_))), 1);
     }
 }
+
+/// The coordinator has finished the join, of which the member has not heard yet: it takes no commit of the old generation.
+#[tokio::test]
+async fn a_member_that_closes_in_the_middle_of_a_round_commits_what_it_has_read() {
+    for leads in [false, true] {
+        let stage = Stage::new(&[("t", 4)]).await;
+        stage.plain().fill("t", 4, 5).await.unwrap();
+        let stays = stage.behind_proxy("stays", &[COOPERATIVE]);
+        let leaves = stage.behind_proxy("leaves", &[COOPERATIVE]);
+        let committing = Committing(leaves.told());
+        let (mut stays, mut leaves) = if leads {
+            let mut leaves = leaves.subscribe_with(&["t"], committing).await;
+            settle(&mut [&mut leaves], &[4]).await;
+            (stays.subscribe(&["t"]).await, leaves)
+        } else {
+            let mut stays = stays.subscribe(&["t"]).await;
+            settle(&mut [&mut stays], &[4]).await;
+            (stays, leaves.subscribe_with(&["t"], committing).await)
+        };
+        settle(&mut [&mut stays, &mut leaves], &[2, 2]).await;
+        let owned = leaves.owns();
+        drive("all is read", &mut [&mut stays, &mut leaves], |seats| {
+            owned.iter().all(|p| seats[1].offsets(&tp("t", *p)).last() == Some(&4))
+        })
+        .await;
+        let hold = leaves.proxy().on(ApiKey::JoinGroup, 1, Action::HoldAnswer);
+        let mut comes = stage.seat("comes", &[COOPERATIVE]).subscribe(&["t"]).await;
+        let group = [&mut stays, &mut leaves, &mut comes];
+        drive("the join is answered", &mut group.map(|seat| seat), |_| hold.count() == 1).await;
+        let before = leaves.log.history().callbacks("leaves").len();
+        let refused = async {
+            let tried = |stage: &Stage| stage.count("leaves", |r| matches!(r, Request::OffsetCommit(_)));
+            let start = tried(&stage);
+            stage.until("the commit meets the new generation", |_| tried(&stage) > start).await;
+            hold.release();
+        };
+        let (closed, ()) = tokio::join!(leaves.consumer.close(), refused);
+        closed.unwrap();
+        let told = stage.calls("leaves").split_off(before);
+        assert!(told.len() == 1 && told[0].starts_with('R'), "{told:?}");
+        for partition in owned {
+            assert_eq!(stage.committed("t", partition), Some(5), "leads: {leads}");
+        }
+        leaves.log.ended(tontine_testkit::history::End::Closed);
+        settle(&mut [&mut stays, &mut comes], &[2, 2]).await;
+        stage.check();
+    }
+}

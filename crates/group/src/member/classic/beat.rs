@@ -3,7 +3,7 @@
 //! Whether they are on follows from the state, not from switches that have to be paired. They go on while a join is parked
 //! and while callbacks run.
 
-use super::{Classic, State};
+use super::{Classic, State, state::Round};
 use crate::{
     Cause, Instant,
     ids::Membership,
@@ -112,6 +112,10 @@ impl Classic {
 
     /// Whether a join is on its way, whose answer decides about the membership.
     pub(super) fn join_will_tell(&self) -> bool {
-        matches!(&self.state, State::Joining(joining) if joining.request.is_some())
+        match &self.state {
+            State::Joining(joining) => joining.request.is_some(),
+            State::Leaving(leaving) => matches!(leaving.round, Some(Round::Joining(_))),
+            _ => false,
+        }
     }
 }

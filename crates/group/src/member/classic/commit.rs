@@ -14,6 +14,9 @@ impl Classic {
         }
         let membership = self.membership().ok_or(CommitRefusal::NotAMember);
         match (&self.state, self.protocol) {
+            (State::Leaving(_), _) if self.state.syncing().is_some() => {
+                Err(CommitRefusal::RebalanceInProgress)
+            }
             (State::Joining(_), RebalanceProtocol::Cooperative) => {
                 membership.map_err(|_| CommitRefusal::RebalanceInProgress)
             }

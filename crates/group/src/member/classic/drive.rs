@@ -2,7 +2,7 @@
 
 use super::{
     Classic, Event,
-    state::{Applying, Joining, State, SyncStep, Syncing},
+    state::{Applying, Joining, Leaving, Round, State, SyncStep, Syncing},
 };
 use crate::{
     Cause, Instant,
@@ -83,8 +83,8 @@ impl Classic {
         }
     }
 
-    fn step_syncing(&mut self, now: Instant) -> bool {
-        let State::Syncing(syncing) = &self.state else { return false };
+    pub(super) fn step_syncing(&mut self, now: Instant) -> bool {
+        let Some(syncing) = self.state.syncing() else { return false };
         match &syncing.step {
             SyncStep::Planning { until, .. } if now >= *until => {
                 self.plan_now();
@@ -180,13 +180,10 @@ impl Classic {
                 let why = if at > self.retry_at { Why::CommitGrace } else { Why::Retry };
                 Some(Deadline { at, why })
             }
-            State::Syncing(Syncing { step, .. }) => match step {
-                SyncStep::Planning { until, .. } => Some(Deadline { at: *until, why: Why::Metadata }),
-                SyncStep::Ready { .. } if self.coordinator_known => {
-                    Some(Deadline { at: self.retry_at, why: Why::Retry })
-                }
-                SyncStep::Dealing { .. } | SyncStep::Ready { .. } | SyncStep::Sent { .. } => None,
-            },
+            State::Syncing(syncing) => self.sync_deadline(syncing),
+            State::Leaving(Leaving { round: Some(Round::Syncing(syncing)), .. }) => {
+                self.sync_deadline(syncing)
+            }
             State::Leaving(leaving) => leaving.deadline.map(|at| Deadline { at, why: Why::Leave }),
             State::Unjoined
             | State::Preparing
@@ -194,6 +191,16 @@ impl Classic {
             | State::Applying(_)
             | State::Stable
             | State::Fenced => None,
+        }
+    }
+
+    fn sync_deadline(&self, syncing: &Syncing) -> Option<Deadline> {
+        match &syncing.step {
+            SyncStep::Planning { until, .. } => Some(Deadline { at: *until, why: Why::Metadata }),
+            SyncStep::Ready { .. } if self.coordinator_known => {
+                Some(Deadline { at: self.retry_at, why: Why::Retry })
+            }
+            SyncStep::Dealing { .. } | SyncStep::Ready { .. } | SyncStep::Sent { .. } => None,
         }
     }
 }

@@ -15,7 +15,7 @@ impl Classic {
         let keeps_id = code == ErrorCode::ILLEGAL_GENERATION;
         let cause = Cause::Fenced { code };
         if let State::Leaving(leaving) = &mut self.state {
-            leaving.orderly = false;
+            (leaving.orderly, leaving.round) = (false, None);
             self.forget_generation(keeps_id);
             return;
         }
@@ -31,7 +31,7 @@ impl Classic {
         self.fenced = true;
         self.forget_generation(false);
         if let State::Leaving(leaving) = &mut self.state {
-            leaving.orderly = false;
+            (leaving.orderly, leaving.round) = (false, None);
             return;
         }
         self.report(MemberError::InstanceFenced { instance: instance.clone() });

@@ -3,7 +3,7 @@
 use super::{
     Classic, Identity,
     audit::Audit,
-    state::{Joining, State, SyncStep, Syncing},
+    state::{Joining, Round, State, SyncStep, Syncing},
 };
 use crate::{
     Instant,
@@ -144,7 +144,7 @@ impl Classic {
         self.retry_at = now + self.backoff.fail(&mut self.jitter);
     }
 
-    fn joined(&mut self, now: Instant, response: JoinGroupResponse) {
+    pub(super) fn joined(&mut self, now: Instant, response: JoinGroupResponse) {
         let assignor = match self.check_join(&response) {
             Ok(assignor) => assignor,
             Err(error) => return self.join_failed(now, error),
@@ -166,11 +166,15 @@ impl Classic {
             SyncStep::Ready { plan: Vec::new() }
         };
         let asked = self.tell_interest();
-        self.go(State::Syncing(Syncing { assignor, step }), None);
+        let syncing = Syncing { assignor, step };
+        match &mut self.state {
+            State::Leaving(leaving) => leaving.round = Some(Round::Syncing(syncing)),
+            _ => self.go(State::Syncing(syncing), None),
+        }
         self.lead_with_metadata(asked);
     }
 
-    fn check_join(&self, response: &JoinGroupResponse) -> Result<String, MemberError> {
+    pub(super) fn check_join(&self, response: &JoinGroupResponse) -> Result<String, MemberError> {
         let foreign = response.protocol_type.as_ref().is_some_and(|kind| kind != PROTOCOL_TYPE);
         let assignor = response.protocol_name.clone().unwrap_or_default();
         if foreign || self.config.assignor(&assignor).is_none() {

@@ -22,6 +22,7 @@ impl Classic {
                 reason: reason::cut(why),
                 awaited: self.first_join_under_way(),
                 deadline: None,
+                round: self.take_round(),
             };
             self.go(State::Leaving(leaving), None);
         }
@@ -54,10 +55,11 @@ impl Classic {
     /// The steps that follow the callbacks.
     pub(super) fn step_leaving(&mut self, now: Instant) -> bool {
         if self.running || !self.owned.is_empty() {
-            return false;
+            return self.step_syncing(now);
         }
         let deadline = now + self.config.request_timeout;
         let State::Leaving(leaving) = &mut self.state else { return false };
+        leaving.round = None;
         let deadline = *leaving.deadline.get_or_insert(deadline);
         let sends = match leaving.operation {
             MembershipOperation::Default => self.config.instance_id.is_none(),

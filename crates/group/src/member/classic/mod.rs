@@ -10,6 +10,7 @@ mod callbacks;
 mod commit;
 mod drive;
 mod end;
+mod follow;
 mod join;
 mod leave;
 mod state;
@@ -219,6 +220,9 @@ impl Classic {
                 leaving.awaited = None;
                 self.awaited_join_answered(result);
             }
+            State::Leaving(leaving) if leaving.round.is_some() => {
+                self.followed_round_answered(now, ticket, result)
+            }
             State::Unjoined
             | State::Preparing
             | State::Joining(_)
@@ -239,7 +243,7 @@ impl Classic {
     }
 
     pub(super) fn handle_plan(&mut self, now: Instant, plan: Plan) {
-        if let State::Syncing(Syncing { step, .. }) = &mut self.state
+        if let Some(Syncing { step, .. }) = self.state.syncing_mut()
             && let SyncStep::Dealing { ticket } = step
             && *ticket == plan.ticket
         {
@@ -368,17 +372,9 @@ impl Classic {
         self.coordinator_asked = false;
         match &mut self.state {
             State::Joining(joining) => joining.request = None,
-            State::Syncing(Syncing { step: step @ SyncStep::Sent { .. }, .. }) => {
-                let SyncStep::Sent { plan, .. } = step else { return };
-                *step = SyncStep::Ready { plan: std::mem::take(plan) };
-            }
-            State::Unjoined
-            | State::Preparing
-            | State::Syncing(_)
-            | State::Applying(_)
-            | State::Stable
-            | State::Leaving(_)
-            | State::Fenced => {}
+            State::Syncing(syncing) => syncing.unsend(),
+            State::Leaving(leaving) => leaving.coordinator_lost(),
+            State::Unjoined | State::Preparing | State::Applying(_) | State::Stable | State::Fenced => {}
         }
     }
 

@@ -72,6 +72,16 @@ pub(super) struct Leaving {
     pub(super) awaited: Option<Ticket>,
     /// When leaving is given up; set once the callbacks are through.
     pub(super) deadline: Option<Instant>,
+    /// The round that was under way, whose answers are taken until the last callback has ended.
+    pub(super) round: Option<Round>,
+}
+
+/// A round that a member follows on its way out: commits are taken under the generation it brings only.
+#[derive(Debug)]
+pub(super) enum Round {
+    /// JoinGroup is on its way.
+    Joining(Ticket),
+    Syncing(Syncing),
 }
 
 impl Joining {
@@ -80,7 +90,50 @@ impl Joining {
     }
 }
 
+impl Syncing {
+    pub(super) fn is_sent_as(&self, ticket: Ticket) -> bool {
+        matches!(self.step, SyncStep::Sent { ticket: sent, .. } if sent == ticket)
+    }
+
+    /// What was sent will not be answered: it has to be sent again.
+    pub(super) fn unsend(&mut self) {
+        if let SyncStep::Sent { plan, .. } = &mut self.step {
+            self.step = SyncStep::Ready { plan: std::mem::take(plan) };
+        }
+    }
+}
+
+impl Leaving {
+    /// Nobody joins again on the way out; a sync can be repeated.
+    pub(super) fn coordinator_lost(&mut self) {
+        match &mut self.round {
+            Some(Round::Joining(_)) => self.round = None,
+            Some(Round::Syncing(syncing)) => syncing.unsend(),
+            None => {}
+        }
+    }
+}
+
 impl State {
+    /// The sync of the round that is under way, also of a member that only follows it on its way out.
+    pub(super) fn syncing(&self) -> Option<&Syncing> {
+        match self {
+            Self::Syncing(syncing) | Self::Leaving(Leaving { round: Some(Round::Syncing(syncing)), .. }) => {
+                Some(syncing)
+            }
+            _ => None,
+        }
+    }
+
+    pub(super) fn syncing_mut(&mut self) -> Option<&mut Syncing> {
+        match self {
+            Self::Syncing(syncing) | Self::Leaving(Leaving { round: Some(Round::Syncing(syncing)), .. }) => {
+                Some(syncing)
+            }
+            _ => None,
+        }
+    }
+
     pub(super) fn name(&self) -> MemberState {
         match self {
             Self::Unjoined => MemberState::Unjoined,

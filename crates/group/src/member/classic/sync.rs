@@ -46,7 +46,7 @@ impl Classic {
 
     /// Has the partitions dealt with the metadata at hand. Does nothing unless this member leads and has not planned yet.
     pub(super) fn plan_now(&mut self) {
-        let State::Syncing(syncing) = &mut self.state else { return };
+        let Some(syncing) = self.state.syncing_mut() else { return };
         let SyncStep::Planning { group, .. } = &mut syncing.step else { return };
         let Some(assignor) = self.config.assignor(&syncing.assignor) else { return };
         let ticket = self.outbox.ticket();
@@ -61,13 +61,13 @@ impl Classic {
     pub(super) fn send_sync(&mut self) {
         let Some(request) = self.sync_request() else { return };
         let ticket = self.outbox.send(request, Some(self.config.request_timeout));
-        let State::Syncing(syncing) = &mut self.state else { return };
+        let Some(syncing) = self.state.syncing_mut() else { return };
         let SyncStep::Ready { plan } = &mut syncing.step else { return };
         syncing.step = SyncStep::Sent { ticket, plan: std::mem::take(plan) };
     }
 
     fn sync_request(&self) -> Option<SyncGroupRequest> {
-        let State::Syncing(syncing) = &self.state else { return None };
+        let syncing = self.state.syncing()?;
         let SyncStep::Ready { plan } = &syncing.step else { return None };
         Some(SyncGroupRequest {
             group_id: self.config.group_id.clone(),
