@@ -42,6 +42,10 @@ const HIGHEST_BY_NAME: i16 = 9;
 /// application waits for it, and its partitions with it, so this is short.
 const HELD_PAUSE: Duration = Duration::from_millis(5);
 
+/// How long a member that leaves waits at most for the end of a round that holds its last commit up. A round usually
+/// ends within a heartbeat interval of its slowest member; nobody who closes a consumer wants to wait for a slower one.
+const LEAVER_PATIENCE: Duration = Duration::from_secs(5);
+
 /// The commits that have not ended, in their order.
 #[derive(Debug, Default)]
 pub(super) struct Commits {
@@ -67,6 +71,8 @@ struct Commit {
     owned: Vec<Option<u64>>,
     /// A rebalance has held it up.
     held: bool,
+    /// It has been held up while the member leaves, which bounds its deadline.
+    is_last: bool,
 }
 
 impl Commits {
@@ -95,7 +101,7 @@ impl ConsumerState {
         let asked_under = self.group.as_ref().and_then(|group| group.member.membership());
         let ended = self.memberships_ended();
         let owned = offsets.iter().map(|(name, _)| self.ownership(name)).collect();
-        let held = false;
+        let (held, is_last) = (false, false);
         self.commits.queue.push_back(Commit {
             call,
             offsets,
@@ -106,6 +112,7 @@ impl ConsumerState {
             ended,
             owned,
             held,
+            is_last,
         });
         self.count_commits();
     }
@@ -194,9 +201,22 @@ impl ConsumerState {
 
     /// Leaves the first commit where it is until the rebalance is over.
     fn hold_commit(&mut self) {
-        if let Some(first) = self.commits.queue.front_mut() {
-            first.held = true;
+        let patience = self.leaver_patience();
+        let Some(first) = self.commits.queue.front_mut() else { return };
+        first.held = true;
+        if let Some(patience) = patience.filter(|_| !first.is_last) {
+            first.is_last = true;
+            first.deadline = first.deadline.min(self.now + patience);
         }
+    }
+
+    /// A member that waits for the answer to its join does not beat: when the answer is lost, it has to have left before
+    /// its session is over, or the others wait for it longer than they would without this.
+    fn leaver_patience(&self) -> Option<Duration> {
+        let session = self.settings.member.as_ref().map(|member| member.session_timeout)?;
+        let is_leaving =
+            self.group.as_ref().is_some_and(|group| group.member.state() == MemberState::Leaving);
+        is_leaving.then_some(LEAVER_PATIENCE.min(session / 2))
     }
 
     fn send_commit(&mut self, membership: Option<Membership>) {
