@@ -1,5 +1,6 @@
 //! What can be typed: commands, options and their defaults.
 
+use crate::bench::args::BenchCommand;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
@@ -30,6 +31,9 @@ pub(crate) enum Command {
     /// List, describe and delete groups
     #[command(subcommand)]
     Group(GroupCommand),
+    /// Measure: fill a topic, read it, watch a rebalance; one JSON line each
+    #[command(subcommand)]
+    Bench(BenchCommand),
 }
 
 /// Which cluster, and how to talk to it.

@@ -1,6 +1,7 @@
 //! The command line `tontine`: data on standard output, talk on standard error, exit code 0, 1 (failed) or 2 (typed wrong).
 
 mod args;
+mod bench;
 mod commands;
 mod demo;
 mod output;
@@ -46,5 +47,6 @@ async fn run(command: Command) -> Result<ExitCode, Error> {
         Command::Produce(args) => commands::produce::run(args).await,
         Command::Consume(args) => commands::consume::run(args).await,
         Command::Group(command) => commands::group::run(command).await,
+        Command::Bench(command) => bench::run(command).await,
     }
 }

@@ -4,6 +4,7 @@
 #![allow(unreachable_pub, reason = "a test binary has no outside")]
 
 mod bad_input;
+mod bench;
 mod broker;
 mod demo;
 mod groups;
