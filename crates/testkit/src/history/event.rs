@@ -72,6 +72,8 @@ pub enum What {
     },
     /// A call of the consumer ended with this error.
     Failed(String),
+    /// An administrator puts the member out of the group, which it does not know yet.
+    Expelled,
     /// The member is gone.
     Ended(End),
     /// Something worth reading in a failure: a lever was moved, a member was frozen.
@@ -101,6 +103,7 @@ impl fmt::Display for Event {
             What::Sought(partition, offset) => write!(f, "sought {partition} to {offset}"),
             What::Seen { offsets, .. } => write!(f, "committed as others see it {offsets:?}"),
             What::Failed(error) => write!(f, "error: {error}"),
+            What::Expelled => write!(f, "put out of the group"),
             What::Ended(end) => write!(f, "{end:?}"),
             What::Note(note) => write!(f, "-- {note}"),
         }

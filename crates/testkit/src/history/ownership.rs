@@ -33,6 +33,8 @@ pub struct Ownership {
     pub usable: Option<usize>,
     /// Where the revoked or lost callback began: nothing may be delivered from here on.
     pub stopped: Option<usize>,
+    /// Where the member was put out of the group: the partition may be others' from here on, without its knowledge.
+    pub expelled: Option<usize>,
     /// Where the revoked or lost callback returned, or the member was killed: others may deliver from here on.
     pub until: Option<usize>,
     /// How it ended.
@@ -78,6 +80,7 @@ impl Reading {
                 self.stopped(at, member, partitions)
             }
             What::Returned(callback) => self.returned(at, member, *callback),
+            What::Expelled => self.expelled(at, member),
             What::Ended(end) => self.ended(at, member, *end),
             _ => {}
         }
@@ -98,6 +101,7 @@ impl Reading {
                 from: at,
                 usable: None,
                 stopped: None,
+                expelled: None,
                 until: None,
                 end: OwnershipEnd::Open,
             });
@@ -128,6 +132,12 @@ impl Reading {
             self.held.remove(&key);
             self.all[hold].until = Some(at);
             self.all[hold].end = end;
+        }
+    }
+
+    fn expelled(&mut self, at: usize, member: &Arc<str>) {
+        for (_, hold) in self.held.iter().filter(|((who, _), _)| who == member) {
+            self.all[*hold].expelled.get_or_insert(at);
         }
     }
 

@@ -184,6 +184,9 @@ mod script {
         pub(super) fn killed(self, member: &str) -> Self {
             self.write(member, What::Ended(End::Killed))
         }
+        pub(super) fn expelled(self, member: &str) -> Self {
+            self.write(member, What::Expelled)
+        }
         pub(super) fn evidence(self) -> Evidence {
             Evidence::new(self.0)
         }

@@ -1,4 +1,5 @@
-//! Two members hold one partition at the same time only where one of them had lost it (or was killed) without knowing.
+//! Two members hold one partition at the same time only where one of them had lost it (or was killed, or put out of the
+//! group) without knowing.
 
 use super::{Evidence, Violation};
 use crate::history::{Ownership, OwnershipEnd};
@@ -14,7 +15,8 @@ pub fn check(evidence: &Evidence) -> Vec<Violation> {
 
 fn overlap(first: &Ownership, second: &Ownership) -> bool {
     // A member that has lost a partition learns of it when it can; one that is dead never does.
-    let may_not_know = matches!(first.end, OwnershipEnd::Lost | OwnershipEnd::Killed);
+    let may_not_know = matches!(first.end, OwnershipEnd::Lost | OwnershipEnd::Killed)
+        || first.expelled.is_some_and(|expelled| expelled < second.from);
     first.partition == second.partition
         && first.member != second.member
         && !may_not_know
@@ -37,6 +39,9 @@ mod tests {
         assert!(honest().judge(check).is_empty());
         assert!(Script::default().assigned("a").assigned("b").lost("a").judge(check).is_empty());
         assert!(Script::default().assigned("a").assigned("b").killed("a").judge(check).is_empty());
+        assert!(
+            Script::default().assigned("a").expelled("a").assigned("b").revoked("a").judge(check).is_empty()
+        );
     }
 
     #[test]

@@ -133,6 +133,7 @@ impl Stage {
             LeaveGroupRequest { group_id: GROUP.into(), members: members.collect(), ..Default::default() };
         assert_eq!(request.members.len(), 1, "{name} is a member");
         let mut connection = self.plain().coordinator(GROUP, "administrator").await.unwrap();
+        self.history.write(&name.into(), What::Expelled);
         let answer = connection.call(5, request).await.unwrap();
         assert!(answer.error_code.is_ok() && answer.members[0].error_code.is_ok(), "{answer:?}");
     }
