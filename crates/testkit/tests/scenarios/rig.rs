@@ -15,7 +15,7 @@ use tontine::{
 };
 use tontine_broker::{Broker, Builder, Verdict};
 use tontine_testkit::{
-    history::{Callback, CommitResult, End, History, MemberLog},
+    history::{Callback, CommitResult, End, History, MemberLog, What},
     invariants::Evidence,
     plain::PlainClient,
     proxy::Proxy,
