@@ -143,11 +143,8 @@ impl History {
         expected: &str,
         deadline: Duration,
     ) -> Result<(), Failure> {
-        let what = format!("{member} is called {expected}");
-        self.until(&what, deadline, |events| {
-            let shapes = shapes(events, member);
-            let all = shapes.get(skip..).unwrap_or_default().join(" ") == expected;
-            (all && has_returned(events, member)).then_some(())
+        self.until_called(member, expected, deadline, |events| {
+            shapes(events, member).into_iter().skip(skip).collect()
         })
         .await
     }
@@ -161,13 +158,22 @@ impl History {
         expected: &str,
         deadline: Duration,
     ) -> Result<(), Failure> {
-        let what = format!("{member} is called {expected}");
-        self.until(&what, deadline, |events| {
-            let callbacks = callbacks(events, member);
-            let all = callbacks.get(skip..).unwrap_or_default().join(" ") == expected;
-            (all && has_returned(events, member)).then_some(())
+        self.until_called(member, expected, deadline, |events| {
+            callbacks(events, member).into_iter().skip(skip).collect()
         })
         .await
+    }
+
+    async fn until_called(
+        &self,
+        member: &str,
+        expected: &str,
+        deadline: Duration,
+        read: impl Fn(&[Event]) -> Vec<String>,
+    ) -> Result<(), Failure> {
+        let what = format!("{member} is called {expected}");
+        let called = |events: &[Event]| read(events).join(" ") == expected && has_returned(events, member);
+        self.until(&what, deadline, |events| called(events).then_some(())).await
     }
 
     /// Who owns what now, by the callbacks that have begun (revoked, lost) or returned (assigned).
