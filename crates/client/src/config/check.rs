@@ -6,9 +6,6 @@
 use super::{Acks, AdminConfig, ConsumerConfig, GroupProtocol, ProducerConfig, Scope, network::bootstrap};
 use crate::Error;
 
-/// The consumer protocol is read from settings but no member speaks it yet.
-const CONSUMER_PROTOCOL_IS_SUPPORTED: bool = false;
-
 impl ConsumerConfig {
     /// Whether offsets are committed in the background: only in a group.
     pub fn auto_commit(&self) -> bool {
@@ -24,9 +21,6 @@ impl ConsumerConfig {
         let wrong = |message: &str| Err(Error::configuration(message));
         check_network(&self.bootstrap_servers, &self.security_protocol, &self.metadata_recovery_strategy)?;
         self.check_scopes()?;
-        if self.group_protocol == GroupProtocol::Consumer && !CONSUMER_PROTOCOL_IS_SUPPORTED {
-            return wrong("group.protocol: `consumer` is not supported yet: use `classic`");
-        }
         if self.group_id.is_none() && self.is_given("enable.auto.commit") && self.enable_auto_commit {
             return wrong(
                 "enable.auto.commit: it cannot be true without a group.id: set group.id, or leave it out",
@@ -48,6 +42,8 @@ impl ConsumerConfig {
         let (foreign, protocol) = match self.group_protocol {
             GroupProtocol::Classic => (Scope::Consumer, "classic"),
             GroupProtocol::Consumer => (Scope::Classic, "consumer"),
+            // Either can turn out to be the one that is spoken.
+            GroupProtocol::ConsumerOrClassic => return Ok(()),
         };
         match Self::ROWS.iter().find(|row| row.scope == foreign && self.is_given(row.key)) {
             None => Ok(()),
@@ -61,7 +57,7 @@ impl ConsumerConfig {
     /// What works, but not as somebody who set it that way may expect.
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
-        let in_group = self.group_id.is_some() && self.group_protocol == GroupProtocol::Classic;
+        let in_group = self.group_id.is_some() && self.group_protocol != GroupProtocol::Consumer;
         if in_group && self.session_timeout < self.heartbeat_interval * 3 {
             warnings.push(format!(
                 "session.timeout.ms ({}) is shorter than three times heartbeat.interval.ms ({}): one or two late \
@@ -214,6 +210,17 @@ mod tests {
             error,
             "group.remote.assignor: it has no effect with group.protocol=classic: leave it out"
         );
+    }
+
+    #[test]
+    fn both_protocols_can_be_given_and_then_the_settings_of_both_have_a_meaning() {
+        let settings = [
+            ("group.protocol", "consumer,classic"),
+            ("session.timeout.ms", "10000"),
+            ("group.remote.assignor", "range"),
+        ];
+        assert_eq!(consumer(&settings).unwrap().get("group.protocol").as_deref(), Some("consumer,classic"));
+        assert!(consumer(&[("group.protocol", "classic,consumer")]).is_err());
     }
 
     #[test]

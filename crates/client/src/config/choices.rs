@@ -37,6 +37,8 @@ choice! {
         Classic = "classic",
         /// Members send heartbeats, and the coordinator deals the partitions.
         Consumer = "consumer",
+        /// The consumer protocol where the broker has it, the classic one elsewhere. Kafka has no such value.
+        ConsumerOrClassic = "consumer,classic",
     }
 }
 

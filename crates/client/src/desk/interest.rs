@@ -79,17 +79,17 @@ impl Desk {
             return Err(Error::misuse("the pattern is empty: give one that the names of topics match"));
         }
         // The whole name has to match, as with Kafka's patterns.
-        let pattern = Regex::new(pattern)
+        let regex = Regex::new(pattern)
             .and_then(|_| Regex::new(&format!("^(?:{pattern})$")))
             .map_err(|why| Error::misuse(format!("the pattern `{pattern}` cannot be read: {why}")))?;
         self.set_leaving(false);
         for (name, held) in &mut self.held {
-            held.wanted = pattern.is_match(&name.topic);
+            held.wanted = regex.is_match(&name.topic);
         }
         self.interest = Interest::Pattern(BTreeSet::new());
         self.tell_next_poll();
         self.line_up();
-        self.asks.push(Ask::Subscribe(Wanted::Pattern(pattern)));
+        self.asks.push(Ask::Subscribe(Wanted::Pattern { regex, written: pattern.into() }));
         Ok(())
     }
 

@@ -26,7 +26,12 @@ pub(crate) enum Wanted {
     /// These.
     Names(BTreeSet<Arc<str>>),
     /// Every topic whose name matches, internal ones left out when so configured.
-    Pattern(Regex),
+    Pattern {
+        /// Matches whole names.
+        regex: Regex,
+        /// As the application wrote it.
+        written: Arc<str>,
+    },
 }
 
 /// What the application's side asks for.

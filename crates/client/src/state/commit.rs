@@ -12,7 +12,9 @@
 //!
 //! Mirrors `CommitRequestManager`.
 
-use super::{Answer, CallId, CommitKind, ConsumerState, Flight, membership::refusal_error};
+use super::{
+    Answer, CallId, CommitKind, ConsumerState, Flight, membership::refusal_error, topic_ids::TopicIds,
+};
 use crate::{
     Error,
     cluster::{Lane, SendError, Target},
@@ -23,7 +25,7 @@ use tontine_group::{
     Instant, TopicPartition,
     assignor::RebalanceProtocol::Cooperative,
     ids::Membership,
-    member::{CommitRefusal, MemberState},
+    member::{CommitRefusal, GroupProtocol, MemberState},
 };
 use tontine_wire::{
     ErrorCode,
@@ -34,9 +36,6 @@ use tontine_wire::{
         },
     },
 };
-
-/// Topic ids are left to the consumer protocol; the classic one commits by name.
-const HIGHEST_BY_NAME: i16 = 9;
 
 /// How long a commit that met a rebalance waits before it tries again, when no answer to a join comes before. The
 /// application waits for it, and its partitions with it, so this is short.
@@ -52,6 +51,8 @@ pub(super) struct Commits {
     queue: VecDeque<Commit>,
     /// The first of the queue has been sent, under this membership.
     sent: Option<Option<Membership>>,
+    /// The topics that it named by id.
+    ids: TopicIds,
     retry_at: Option<Instant>,
     attempts: u32,
 }
@@ -221,13 +222,15 @@ impl ConsumerState {
 
     fn send_commit(&mut self, membership: Option<Membership>) {
         let (Some(first), Some(group)) = (self.commits.queue.front(), &self.group) else { return };
-        let request = request(&group.id, membership.as_ref(), &first.offsets);
+        let ids = self.topic_ids(first.offsets.iter().map(|(name, _)| name));
+        let request = request(&group.id, membership.as_ref(), &first.offsets, &ids);
+        let highest = ids.highest_version();
         let left = first.deadline.saturating_since(self.now).min(self.settings.request_timeout);
         let target = Target::Coordinator(group.id.clone());
-        let ticket =
-            self.cluster.send_at_most(self.now, target, Lane::Group, request.into(), left, HIGHEST_BY_NAME);
+        let ticket = self.cluster.send_at_most(self.now, target, Lane::Group, request.into(), left, highest);
         self.flights.insert(ticket, Flight::Commit);
         self.commits.sent = Some(membership);
+        self.commits.ids = ids;
         self.commits.retry_at = None;
     }
 
@@ -251,7 +254,7 @@ impl ConsumerState {
     pub(super) fn commit_responded(&mut self, result: Result<Response, SendError>) {
         let Some(membership) = self.commits.sent.take() else { return };
         match result.map(OffsetCommitResponse::try_from) {
-            Ok(Ok(response)) => match first_error(&response) {
+            Ok(Ok(response)) => match first_error(&response, &self.commits.ids) {
                 None => self.end_commit(Ok(Answer::Done)),
                 Some((name, code)) => self.commit_refused(membership, &name, code),
             },
@@ -293,7 +296,7 @@ impl ConsumerState {
                     && first.is_some_and(|first| self.outlives_the_round(first, membership.as_ref()))
                 {
                     self.hold_commit();
-                    self.commits.retry_at = Some(self.now + HELD_PAUSE);
+                    self.commits.retry_at = Some(self.now + self.held_pause());
                     return;
                 }
                 self.end_commit(Err(refusal.map_or(error, refusal_error)));
@@ -301,8 +304,30 @@ impl ConsumerState {
         }
     }
 
+    /// Whether the topic that was meant is still there, as far as can be seen.
     fn is_known(&self, name: &TopicPartition) -> bool {
-        self.cluster.metadata().partition(name).is_some() && self.commits.attempts < 5
+        let metadata = self.cluster.metadata();
+        let meant = self.commits.ids.get(&name.topic);
+        let is_same =
+            || meant.is_zero() || metadata.topic(&name.topic).is_some_and(|topic| topic.id == meant);
+        metadata.partition(name).is_some() && is_same() && self.commits.attempts < 5
+    }
+
+    /// With the consumer protocol the next epoch comes with the answer to a heartbeat, and the commit is sent as soon as it
+    /// is known.
+    fn held_pause(&self) -> Duration {
+        let protocol = self.group.as_ref().map(|group| group.member.protocol());
+        match protocol {
+            Some(GroupProtocol::Consumer) => self.settings.retry_backoff,
+            Some(GroupProtocol::Classic | GroupProtocol::ConsumerOrClassic) | None => HELD_PAUSE,
+        }
+    }
+
+    /// The membership is another one by now: a commit that waited for that goes out.
+    pub(super) fn hurry_held_commit(&mut self) {
+        if self.commits.queue.front().is_some_and(|first| first.held) && self.commits.retry_at.is_some() {
+            self.commits.retry_at = Some(self.now);
+        }
     }
 
     fn try_commit_again(&mut self, error: Error) {
@@ -353,6 +378,7 @@ fn request(
     group: &str,
     membership: Option<&Membership>,
     offsets: &[(TopicPartition, OffsetAndMetadata)],
+    ids: &TopicIds,
 ) -> OffsetCommitRequest {
     let mut topics: Vec<OffsetCommitRequestTopic> = Vec::new();
     for (name, at) in offsets {
@@ -366,8 +392,8 @@ fn request(
             Some(topic) => topic.partitions.push(partition),
             None => topics.push(OffsetCommitRequestTopic {
                 name: name.topic.to_string(),
+                topic_id: ids.get(&name.topic),
                 partitions: vec![partition],
-                ..OffsetCommitRequestTopic::default()
             }),
         }
     }
@@ -382,16 +408,16 @@ fn request(
 }
 
 /// The error to act upon: one that is about the whole group, or else the first.
-fn first_error(response: &OffsetCommitResponse) -> Option<(TopicPartition, ErrorCode)> {
+fn first_error(response: &OffsetCommitResponse, ids: &TopicIds) -> Option<(TopicPartition, ErrorCode)> {
     let all = response.topics.iter().flat_map(|topic| {
-        topic
-            .partitions
-            .iter()
-            .map(|p| (TopicPartition::new(topic.name.as_str(), p.partition_index), p.error_code))
+        topic.partitions.iter().map(|p| {
+            (TopicPartition::new(ids.name(&topic.name, topic.topic_id), p.partition_index), p.error_code)
+        })
     });
     let mut errors = all.filter(|(_, code)| code.is_err());
     let first = errors.next()?;
-    let about_topic = |code: ErrorCode| code == ErrorCode::UNKNOWN_TOPIC_OR_PARTITION;
+    let about_topic =
+        |code: ErrorCode| matches!(code, ErrorCode::UNKNOWN_TOPIC_OR_PARTITION | ErrorCode::UNKNOWN_TOPIC_ID);
     if about_topic(first.1) {
         errors.find(|(_, code)| !about_topic(*code)).or(Some(first))
     } else {

@@ -1,9 +1,10 @@
 //! Reads committed offsets: for partitions that have no position yet, and for the application.
 //!
 //! Offsets are read as stable ones: where a transaction may still change them, the coordinator says so and is asked
-//! again. Mirrors `CommitRequestManager.OffsetFetchRequestState`.
+//! again. With the consumer protocol a member says who it is and at which epoch, so that it never starts from what somebody
+//! else has moved on from; where the epoch has changed meanwhile it asks again under the new one. Mirrors `CommitRequestManager.OffsetFetchRequestState`.
 
-use super::{Answer, CallId, ConsumerState, Tell};
+use super::{Answer, CallId, ConsumerState, Tell, topic_ids::TopicIds};
 use crate::{
     Error,
     cluster::{Lane, SendError, Target},
@@ -15,7 +16,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     time::Duration,
 };
-use tontine_group::{Instant, TopicPartition};
+use tontine_group::{Instant, TopicPartition, ids::Membership, member::GroupProtocol};
 use tontine_wire::{
     ErrorCode,
     api::{
@@ -27,12 +28,19 @@ use tontine_wire::{
     },
 };
 
-/// By name; see `commit`.
-const HIGHEST_BY_NAME: i16 = 9;
+/// A request under way.
+#[derive(Debug)]
+pub(super) struct Flight {
+    purpose: Purpose,
+    /// The topics that it named by id.
+    ids: TopicIds,
+    /// What it was sent under.
+    membership: Option<Membership>,
+}
 
 /// What an answer is for.
 #[derive(Debug)]
-pub(super) enum Flight {
+enum Purpose {
     /// These partitions start there.
     Start(Vec<(TopicPartition, Incarnation)>),
     /// The application asked.
@@ -94,7 +102,7 @@ impl ConsumerState {
                 }
             }
             let names: Vec<_> = start.iter().map(|(name, _)| name.clone()).collect();
-            self.send_offset_fetch(&names, self.settings.request_timeout, Flight::Start(start));
+            self.send_offset_fetch(&names, self.settings.request_timeout, Purpose::Start(start));
         }
         let now = self.now;
         let (ready, waiting) =
@@ -104,39 +112,70 @@ impl ConsumerState {
         for call in ready {
             let names: Vec<_> = call.partitions.iter().cloned().collect();
             let left = call.deadline.saturating_since(now).min(self.settings.request_timeout);
-            self.send_offset_fetch(&names, left, Flight::Call(call));
+            self.send_offset_fetch(&names, left, Purpose::Call(call));
         }
     }
 
-    fn send_offset_fetch(&mut self, names: &[TopicPartition], timeout: Duration, flight: Flight) {
+    fn send_offset_fetch(&mut self, names: &[TopicPartition], timeout: Duration, purpose: Purpose) {
         let Some(group) = &self.group else { return };
         let target = Target::Coordinator(group.id.clone());
-        let request = request(&group.id, names);
+        let membership =
+            group.member.membership().filter(|_| group.member.protocol() == GroupProtocol::Consumer);
+        let ids = self.topic_ids(names);
+        let request = request(&group.id, membership.as_ref(), names, &ids);
         let ticket = self.cluster.send_at_most(
             self.now,
             target,
             Lane::Group,
             request.into(),
             timeout,
-            HIGHEST_BY_NAME,
+            ids.highest_version(),
         );
+        let flight = Flight { purpose, ids, membership };
         self.flights.insert(ticket, super::Flight::Committed(flight));
     }
 
     pub(super) fn committed_responded(&mut self, flight: Flight, result: Result<Response, SendError>) {
-        match read(result) {
-            Ok(found) => match flight {
-                Flight::Start(start) => self.start_from(start, &found),
-                Flight::Call(call) => self.call_from(call, &found),
+        let Flight { purpose, ids, membership } = flight;
+        match read(result, &ids) {
+            Ok(found) => match purpose {
+                Purpose::Start(start) => self.start_from(start, &found),
+                Purpose::Call(call) => self.call_from(call, &found),
             },
+            Err(error)
+                if error.code().is_some_and(is_about_epoch) && self.has_moved_on(membership.as_ref()) =>
+            {
+                self.ask_again(purpose);
+            }
             Err(error) => {
                 if error.code().is_some_and(ErrorCode::needs_coordinator)
                     && let Some(group) = &self.group
                 {
                     self.cluster.coordinator_lost(self.now, &group.id);
                 }
-                self.committed_failed(flight, error);
+                self.committed_failed(purpose, error);
             }
+        }
+    }
+
+    /// Whether the membership is another one than a request went out under.
+    fn has_moved_on(&self, sent_under: Option<&Membership>) -> bool {
+        let now = self.group.as_ref().and_then(|group| group.member.membership());
+        now.is_some() && now.as_ref() != sent_under
+    }
+
+    /// At once, since nothing is wrong.
+    fn ask_again(&mut self, purpose: Purpose) {
+        match purpose {
+            Purpose::Start(start) => {
+                for (name, incarnation) in start {
+                    if let Some(partition) = self.partition_as(&name, incarnation) {
+                        partition.phase = Phase::Committed;
+                        self.fetches.seeking = true;
+                    }
+                }
+            }
+            Purpose::Call(call) => self.committed.0.push(Call { not_before: self.now, ..call }),
         }
     }
 
@@ -168,7 +207,7 @@ impl ConsumerState {
                 Some(Ok(at)) => answer.push((name.clone(), at.clone())),
                 Some(Err(code)) => {
                     let error = Error::broker(*code, format!("reading the committed offset of {name}"), None);
-                    return self.committed_failed(Flight::Call(call), error);
+                    return self.committed_failed(Purpose::Call(call), error);
                 }
                 None => answer.push((name.clone(), None)),
             }
@@ -176,9 +215,9 @@ impl ConsumerState {
         self.answer(call.call, Ok(Answer::Committed(answer)));
     }
 
-    fn committed_failed(&mut self, flight: Flight, error: Error) {
-        match flight {
-            Flight::Start(start) => {
+    fn committed_failed(&mut self, purpose: Purpose, error: Error) {
+        match purpose {
+            Purpose::Start(start) => {
                 let mut needed = false;
                 for (name, incarnation) in start {
                     if let Some(partition) = self.partition_as(&name, incarnation) {
@@ -192,11 +231,12 @@ impl ConsumerState {
                     self.tell(Tell::Failed { error, fatal: false });
                 }
             }
-            Flight::Call(mut call) => {
+            Purpose::Call(mut call) => {
                 let pause = self.settings.retry_backoff.saturating_mul(1 << call.attempts.min(10));
                 call.not_before = self.now + pause.min(self.settings.retry_backoff_max);
                 call.attempts += 1;
-                if !error.is_retriable() {
+                let may_pass = error.is_retriable() || error.code().is_some_and(is_about_epoch);
+                if !may_pass {
                     return self.answer(call.call, Err(error));
                 }
                 if call.not_before >= call.deadline {
@@ -218,15 +258,20 @@ impl ConsumerState {
 }
 
 /// Every version takes its own part: one group by itself, or a list of groups.
-fn request(group: &str, names: &[TopicPartition]) -> OffsetFetchRequest {
+fn request(
+    group: &str,
+    membership: Option<&Membership>,
+    names: &[TopicPartition],
+    ids: &TopicIds,
+) -> OffsetFetchRequest {
     let mut topics: Vec<OffsetFetchRequestTopics> = Vec::new();
     for name in names {
         match topics.last_mut().filter(|topic| *topic.name == *name.topic) {
             Some(topic) => topic.partition_indexes.push(name.partition),
             None => topics.push(OffsetFetchRequestTopics {
                 name: name.topic.to_string(),
+                topic_id: ids.get(&name.topic),
                 partition_indexes: vec![name.partition],
-                ..OffsetFetchRequestTopics::default()
             }),
         }
     }
@@ -239,14 +284,15 @@ fn request(group: &str, names: &[TopicPartition]) -> OffsetFetchRequest {
         topics: Some(single.collect()),
         groups: vec![OffsetFetchRequestGroup {
             group_id: group.to_owned(),
+            member_id: membership.map(|m| m.member_id.clone()),
+            member_epoch: membership.map_or(-1, |m| m.generation),
             topics: Some(topics),
-            ..OffsetFetchRequestGroup::default()
         }],
         require_stable: true,
     }
 }
 
-fn read(result: Result<Response, SendError>) -> Result<Found, Error> {
+fn read(result: Result<Response, SendError>, ids: &TopicIds) -> Result<Found, Error> {
     let response = OffsetFetchResponse::try_from(result?)
         .map_err(|_| Error::Malformed("another answer than to a read of committed offsets came".into()))?;
     let (mut found, mut error) = (Found::new(), response.error_code);
@@ -261,7 +307,8 @@ fn read(result: Result<Response, SendError>) -> Result<Found, Error> {
         for topic in group.topics {
             for p in topic.partitions {
                 let at = (p.committed_offset, p.committed_leader_epoch, p.metadata, p.error_code);
-                found.insert(TopicPartition::new(topic.name.as_str(), p.partition_index), one(at));
+                let name = ids.name(&topic.name, topic.topic_id);
+                found.insert(TopicPartition::new(name, p.partition_index), one(at));
             }
         }
     }
@@ -273,7 +320,12 @@ fn read(result: Result<Response, SendError>) -> Result<Found, Error> {
 
 /// The membership's own requests find out what is true about it; offsets are read again meanwhile.
 fn is_about_membership(code: ErrorCode) -> bool {
-    matches!(code, ErrorCode::UNKNOWN_MEMBER_ID | ErrorCode::ILLEGAL_GENERATION)
+    is_about_epoch(code) || code == ErrorCode::ILLEGAL_GENERATION
+}
+
+/// The member, as it named itself, is not or not any more what the coordinator knows.
+fn is_about_epoch(code: ErrorCode) -> bool {
+    matches!(code, ErrorCode::UNKNOWN_MEMBER_ID | ErrorCode::STALE_MEMBER_EPOCH)
 }
 
 fn one(

@@ -26,6 +26,8 @@ pub(super) struct Group {
     pub(super) member: Member,
     /// What is subscribed; `None` while nothing is.
     pub(super) wanted: Option<Wanted>,
+    /// What a pattern stands for, as the application has been told.
+    pub(super) matched: BTreeSet<Arc<str>>,
     /// The topics the member needs to know of.
     pub(super) needed: BTreeSet<Arc<str>>,
     /// The callback that runs.
@@ -48,6 +50,7 @@ impl Group {
             id: config.group_id.as_str().into(),
             member: Member::new(config, seed),
             wanted: None,
+            matched: BTreeSet::new(),
             needed: BTreeSet::new(),
             running: None,
             steps: 0,
@@ -67,10 +70,11 @@ impl ConsumerState {
         let Some(group) = &mut self.group else { return };
         match &wanted {
             Wanted::Names(topics) => group.member.subscribe(now, topics.clone()),
-            Wanted::Pattern(_) => {}
+            Wanted::Pattern { written, .. } => group.member.subscribe_matching(now, written),
         }
         group.is_leaving = false;
         group.wanted = Some(wanted);
+        group.matched.clear();
         self.resolve_pattern();
     }
 
@@ -181,6 +185,7 @@ impl ConsumerState {
         group.told_membership.clone_from(&membership);
         group.told_due.clone_from(&due);
         if membership_changed {
+            self.hurry_held_commit();
             self.tell(Tell::Membership(membership));
         }
         if due_changed {
@@ -323,9 +328,16 @@ pub(super) fn refusal_error(refusal: CommitRefusal) -> Error {
 
 fn member_error(error: MemberError) -> Error {
     match error {
-        MemberError::InstanceFenced { .. } => Error::Fenced(error.to_string().into()),
+        MemberError::InstanceFenced { .. } | MemberError::InstanceInUse { .. } => {
+            Error::Fenced(error.to_string().into())
+        }
         MemberError::Refused { api, code } => Error::broker(code, api, None),
-        MemberError::Unsupported { .. } => Error::Unsupported(error.to_string().into()),
+        MemberError::Rejected { api, code, message } => {
+            Error::broker(code, api, Some(message).filter(|message| !message.is_empty()))
+        }
+        MemberError::Unsupported { .. } | MemberError::ProtocolUnsupported => {
+            Error::Unsupported(error.to_string().into())
+        }
         MemberError::Nonsense { .. } | MemberError::ForeignTopics { .. } => {
             Error::Malformed(error.to_string().into())
         }

@@ -20,6 +20,7 @@ mod positions;
 mod settings;
 #[cfg(test)]
 mod tests;
+mod topic_ids;
 mod topics;
 mod validation;
 

@@ -3,14 +3,14 @@
 use crate::{
     Error,
     cluster::ClusterSettings,
-    config::{AutoOffsetReset, ConsumerBuilder, ConsumerConfig, IsolationLevel},
+    config::{self, AutoOffsetReset, ConsumerBuilder, ConsumerConfig, IsolationLevel},
     desk::{Desk, DeskSettings, Rules},
     fetch::plan::FetchSettings,
 };
 use std::{sync::Arc, time::Duration};
 use tontine_group::{
     assignor::{self, Assignor},
-    member::MemberConfig,
+    member::{GroupProtocol, MemberConfig},
 };
 use tontine_wire::records::Checksum;
 
@@ -74,13 +74,22 @@ fn made_up_client_id(config: &ConsumerConfig) -> String {
     name.map_or_else(|| "tontine-consumer".to_owned(), |name| format!("tontine-consumer-{name}"))
 }
 
+/// A member that may come to speak the classic protocol only because a broker has no other rebalances as gently there.
+fn offered_assignors(config: &ConsumerConfig) -> Vec<String> {
+    let is_second_choice = config.group_protocol == config::GroupProtocol::ConsumerOrClassic;
+    if is_second_choice && !config.is_given("partition.assignment.strategy") {
+        return vec!["cooperative-sticky".to_owned()];
+    }
+    config.assignor_names()
+}
+
 fn member_config(
     config: &ConsumerConfig,
     group: &str,
     own: &[Arc<dyn Assignor>],
 ) -> Result<MemberConfig, Error> {
     let mut assignors = Vec::new();
-    for name in config.assignor_names() {
+    for name in offered_assignors(config) {
         let found = own.iter().find(|a| a.name() == name).cloned().or_else(|| assignor::by_name(&name));
         assignors.push(found.ok_or_else(|| {
             Error::configuration(format!(
@@ -92,6 +101,12 @@ fn member_config(
     Ok(MemberConfig {
         group_id: group.to_owned(),
         instance_id: config.group_instance_id.clone(),
+        protocol: match config.group_protocol {
+            config::GroupProtocol::Classic => GroupProtocol::Classic,
+            config::GroupProtocol::Consumer => GroupProtocol::Consumer,
+            config::GroupProtocol::ConsumerOrClassic => GroupProtocol::ConsumerOrClassic,
+        },
+        remote_assignor: config.group_remote_assignor.clone(),
         client_id: config.client_id.clone(),
         rack: (!config.client_rack.is_empty()).then(|| config.client_rack.clone()),
         session_timeout: config.session_timeout,

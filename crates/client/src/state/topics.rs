@@ -9,6 +9,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
 };
+use tontine_group::member::GroupProtocol;
 use tontine_wire::ErrorCode;
 
 impl ConsumerState {
@@ -28,7 +29,7 @@ impl ConsumerState {
         let mut names = BTreeSet::new();
         if let Some(group) = &self.group {
             match &group.wanted {
-                Some(Wanted::Pattern(_)) => return TopicsOfInterest::All,
+                Some(Wanted::Pattern { .. }) => return TopicsOfInterest::All,
                 Some(Wanted::Names(topics)) => names.extend(topics.iter().cloned()),
                 None => {}
             }
@@ -85,10 +86,11 @@ impl ConsumerState {
         self.bad_topics = bad;
     }
 
-    /// Subscribes to what the pattern stands for, when that changed.
+    /// Subscribes to what the pattern stands for, when that changed. With the consumer protocol the coordinator knows
+    /// better; what is found here only tells the application.
     pub(super) fn resolve_pattern(&mut self) {
         let Some(group) = &mut self.group else { return };
-        let Some(Wanted::Pattern(pattern)) = &group.wanted else { return };
+        let Some(Wanted::Pattern { regex, .. }) = &group.wanted else { return };
         let metadata = self.cluster.metadata();
         if metadata.brokers().is_empty() || self.interest != TopicsOfInterest::All {
             return;
@@ -96,16 +98,23 @@ impl ConsumerState {
         let visible = metadata.topics().values().filter(|topic| topic.error.is_ok());
         let wanted = visible.filter(|topic| !(topic.is_internal && self.settings.exclude_internal_topics));
         let matching: BTreeSet<Arc<str>> =
-            wanted.filter(|topic| pattern.is_match(&topic.name)).map(|topic| topic.name.clone()).collect();
-        if &matching == group.member.subscription() {
-            return;
+            wanted.filter(|topic| regex.is_match(&topic.name)).map(|topic| topic.name.clone()).collect();
+        let is_ours = group.member.protocol() == GroupProtocol::Classic;
+        if is_ours && matching != *group.member.subscription() {
+            group.member.subscribe(self.now, matching.clone());
         }
-        group.member.subscribe(self.now, matching.clone());
-        self.tell(Tell::Matched(matching));
+        if matching != group.matched {
+            group.matched.clone_from(&matching);
+            self.tell(Tell::Matched(matching));
+        }
     }
 
+    /// With the consumer protocol the partitions of the new topic are assigned by the coordinator like any others, perhaps
+    /// to somebody else: what was owned of the old one is not read any more until it is taken away.
     fn restart_recreated(&mut self) {
         let metadata = self.cluster.metadata();
+        let group = self.group.as_ref().filter(|group| !group.member.assignment().is_empty());
+        let waits = group.is_some_and(|group| group.member.protocol() == GroupProtocol::Consumer);
         let mut recreated = Vec::new();
         for (name, partition) in &mut self.fetches.partitions {
             let Some(topic) = metadata.topic(&name.topic).filter(|topic| !topic.id.is_zero()) else {
@@ -113,6 +122,8 @@ impl ConsumerState {
             };
             if partition.topic_id.is_zero() {
                 partition.topic_id = topic.id;
+            } else if partition.topic_id != topic.id && waits {
+                partition.open = false;
             } else if partition.topic_id != topic.id {
                 partition.topic_id = topic.id;
                 recreated.push(name.clone());

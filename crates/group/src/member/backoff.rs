@@ -12,7 +12,8 @@ impl Jitter {
         Self(seed)
     }
 
-    fn next(&mut self) -> u64 {
+    /// The next random bits.
+    pub(crate) fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -23,7 +24,7 @@ impl Jitter {
     /// This long, give or take 20 %. Whatever waits for longer than a day waits for a day.
     pub(crate) fn around(&mut self, wait: Duration) -> Duration {
         let wait = wait.min(Duration::from_secs(86_400));
-        let part = (self.next() >> 11) as f64 / (1u64 << 53) as f64;
+        let part = (self.bits() >> 11) as f64 / (1u64 << 53) as f64;
         wait.mul_f64(0.8 + 0.4 * part)
     }
 }

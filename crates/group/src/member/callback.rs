@@ -32,7 +32,7 @@ pub enum Due {
 pub enum Occasion {
     /// Before the member joins: everything (eager), or what it no longer subscribes to (cooperative).
     BeforeJoin,
-    /// After the assignment came: what goes to somebody else (cooperative).
+    /// After the assignment came: what goes to somebody else (cooperative, and the consumer protocol).
     AfterSync,
     /// Because the member leaves.
     Leaving,

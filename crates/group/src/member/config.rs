@@ -3,6 +3,18 @@
 use crate::assignor::{self, Assignor, RebalanceProtocol};
 use std::{sync::Arc, time::Duration};
 
+/// Which group protocol a member speaks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum GroupProtocol {
+    /// The classic one: members join rounds, and one of them deals the partitions.
+    #[default]
+    Classic,
+    /// The consumer protocol: the coordinator deals the partitions, and a broker without it is an error.
+    Consumer,
+    /// The consumer protocol where the broker has it, the classic one elsewhere.
+    ConsumerOrClassic,
+}
+
 /// The part of a consumer's configuration that its membership depends on. Defaults are Kafka's.
 #[derive(Clone, Debug)]
 pub struct MemberConfig {
@@ -10,6 +22,10 @@ pub struct MemberConfig {
     pub group_id: String,
     /// `group.instance.id`: makes the member static.
     pub instance_id: Option<String>,
+    /// `group.protocol`.
+    pub protocol: GroupProtocol,
+    /// `group.remote.assignor`: the coordinator's assignor, with the consumer protocol; it chooses when there is none.
+    pub remote_assignor: Option<String>,
     /// `client.id`, named in reasons.
     pub client_id: String,
     /// `client.rack`.
@@ -28,7 +44,7 @@ pub struct MemberConfig {
     pub retry_backoff: Duration,
     /// `retry.backoff.max.ms`.
     pub retry_backoff_max: Duration,
-    /// `partition.assignment.strategy`, the preferred one first.
+    /// `partition.assignment.strategy`, the preferred one first. Of no use with the consumer protocol.
     pub assignors: Vec<Arc<dyn Assignor>>,
 }
 
@@ -37,6 +53,8 @@ impl Default for MemberConfig {
         Self {
             group_id: String::new(),
             instance_id: None,
+            protocol: GroupProtocol::Classic,
+            remote_assignor: None,
             client_id: String::new(),
             rack: None,
             session_timeout: Duration::from_secs(45),

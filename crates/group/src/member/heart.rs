@@ -2,7 +2,8 @@
 //!
 //! It does not decide what an answer means. Mirrors `Heartbeat`, with one addition: after a cooperative round heartbeats
 //! come quickly for a while, because whoever gave something up joins again at once, and everybody else learns of that
-//! second round from nothing but the answer to a heartbeat. The partitions that move stand still until then.
+//! second round from nothing but the answer to a heartbeat. The partitions that move stand still until then. The consumer
+//! protocol has no other messages at all, so there the same holds after every change.
 
 use super::{
     Ticket,
@@ -15,6 +16,8 @@ use std::time::Duration;
 const QUICK: Duration = Duration::from_millis(100);
 /// How many heartbeats come that quickly before the gap doubles each time.
 const QUICK_BEATS: u32 = 10;
+/// The longest gap of a member that expects partitions others have to let go of first.
+const EXPECTANT: Duration = Duration::from_millis(200);
 
 /// The clock of one member's heartbeats.
 #[derive(Debug)]
@@ -27,6 +30,8 @@ pub(crate) struct Heart {
     heard: Instant,
     /// How many heartbeats went out since a cooperative round ended; `None` at the regular pace.
     quick: Option<u32>,
+    /// Until when partitions are expected that others still have.
+    expectant_until: Instant,
     in_flight: Option<(Ticket, Membership)>,
 }
 
@@ -42,6 +47,7 @@ impl Heart {
             next: Instant::ZERO,
             heard: Instant::ZERO,
             quick: None,
+            expectant_until: Instant::ZERO,
             in_flight: None,
         }
     }
@@ -60,22 +66,43 @@ impl Heart {
         self.backoff.reset();
     }
 
+    /// Everything the member has to say is due at once, whatever failed before.
+    pub(crate) fn begin(&mut self, now: Instant) {
+        self.start(now);
+        self.next = now;
+    }
+
     /// The membership is over; an answer that is still to come is of no interest.
     pub(crate) fn stop(&mut self) {
         self.in_flight = None;
         self.quick = None;
+        self.expectant_until = Instant::ZERO;
     }
 
     /// A second round may follow: beat quickly for a while.
     pub(crate) fn quicken(&mut self, now: Instant, jitter: &mut Jitter) {
         self.quick = Some(0);
-        self.next = now + self.gap(jitter);
+        self.next = now + self.gap(now, jitter);
     }
 
-    fn gap(&mut self, jitter: &mut Jitter) -> Duration {
+    /// Whoever has partitions that this member is to get hears of it within its own interval: until all have, and have
+    /// let go, the gaps stay short.
+    pub(crate) fn expect(&mut self, now: Instant) {
+        self.expectant_until = now + self.interval + self.interval / 2;
+    }
+
+    /// The coordinator says how often it wants to hear.
+    pub(crate) fn set_interval(&mut self, now: Instant, interval: Duration) {
+        self.interval = interval;
+        let next = now + interval;
+        self.next = if self.quick.is_some() { self.next.min(next) } else { next };
+    }
+
+    fn gap(&mut self, now: Instant, jitter: &mut Jitter) -> Duration {
         let Some(beats) = self.quick else { return self.interval };
         let doublings = (beats + 1).saturating_sub(QUICK_BEATS).min(16);
         let gap = QUICK.saturating_mul(1 << doublings);
+        let gap = if now < self.expectant_until { gap.min(EXPECTANT) } else { gap };
         self.quick = (gap < self.interval).then_some(beats + 1);
         jitter.around(gap).min(self.interval)
     }
@@ -87,7 +114,12 @@ impl Heart {
 
     pub(crate) fn sent(&mut self, now: Instant, ticket: Ticket, membership: Membership, jitter: &mut Jitter) {
         self.in_flight = Some((ticket, membership));
-        self.next = now + self.gap(jitter);
+        self.next = now + self.gap(now, jitter);
+    }
+
+    /// Whether a heartbeat is under way.
+    pub(crate) fn is_waiting(&self) -> bool {
+        self.in_flight.is_some()
     }
 
     /// Takes note of the answer to this ticket, if it is that of the heartbeat in flight.

@@ -60,7 +60,7 @@ pub enum Why {
     PollInterval,
     /// A request is tried again.
     Retry,
-    /// The leader goes on without fresh metadata.
+    /// It goes on without fresh metadata: the leader of a classic group, or a member that waits for the names of topics.
     Metadata,
     /// Leaving is given up.
     Leave,
@@ -130,6 +130,31 @@ pub enum MemberError {
         /// What it said.
         code: ErrorCode,
     },
+    /// The coordinator refuses the member for good. Final.
+    #[error("the coordinator refused {api} for good with {code}: {message}")]
+    Rejected {
+        /// The request.
+        api: &'static str,
+        /// What it said.
+        code: ErrorCode,
+        /// In its words.
+        message: String,
+    },
+    /// Another member has this instance id, and did not give it up for a whole session. Final.
+    #[error(
+        "another consumer with group.instance.id `{instance}` is in the group; give each its own id, or wait until the \
+         other has left"
+    )]
+    InstanceInUse {
+        /// `group.instance.id`.
+        instance: String,
+    },
+    /// The broker does not have the consumer protocol, or it is switched off. Final.
+    #[error(
+        "the broker does not support group.protocol=consumer: it needs Apache Kafka 4.0 with group.version 1; set \
+         group.protocol=classic, or consumer,classic to use what there is"
+    )]
+    ProtocolUnsupported,
     /// The coordinator does not speak the classic group protocol.
     #[error("the broker does not support {api}")]
     Unsupported {
@@ -155,7 +180,13 @@ pub enum MemberError {
 impl MemberError {
     /// Whether the consumer is of no use any more.
     pub fn is_fatal(&self) -> bool {
-        matches!(self, Self::InstanceFenced { .. })
+        matches!(
+            self,
+            Self::InstanceFenced { .. }
+                | Self::InstanceInUse { .. }
+                | Self::Rejected { .. }
+                | Self::ProtocolUnsupported
+        )
     }
 }
 

@@ -35,6 +35,8 @@ pub(crate) struct Broker {
 fn config() -> CoordinatorConfig {
     CoordinatorConfig {
         group_initial_rebalance_delay: std::time::Duration::ZERO,
+        consumer_session_timeout: std::time::Duration::from_secs(6),
+        consumer_heartbeat_interval: std::time::Duration::from_secs(1),
         ..CoordinatorConfig::default()
     }
 }

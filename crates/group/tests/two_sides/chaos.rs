@@ -5,7 +5,6 @@ use crate::{
     world::{World, config},
 };
 use std::time::Duration;
-use tontine_group::topics::Topic;
 
 const SUBSCRIPTIONS: &[&[&str]] = &[&["a"], &["b"], &["a", "b"], &["a", "b", "later"]];
 
@@ -74,12 +73,12 @@ fn stir(world: &mut World, kind: Kind) {
         9 => world.fail_over(),
         10 => {
             let partitions = world.topics.partitions("a").unwrap_or(0);
-            world.topics.insert("a", Topic { partitions: (partitions + 1).min(8), ..Topic::default() });
+            world.topic("a", (partitions + 1).min(8));
             world.topics_changed();
         }
         11 => {
             if world.topics.remove("later").is_none() {
-                world.topics.insert("later", Topic { partitions: 2, ..Topic::default() });
+                world.topic("later", 2);
             }
             world.topics_changed();
         }
@@ -155,6 +154,16 @@ fn eager_groups_come_to_rest_after_every_story() {
 #[test]
 fn cooperative_groups_come_to_rest_after_every_story() {
     stories(25, dynamic(&["cooperative-sticky"]));
+}
+
+#[test]
+fn groups_of_the_consumer_protocol_come_to_rest_after_every_story() {
+    stories(25, dynamic(&[]));
+}
+
+#[test]
+fn static_members_of_the_consumer_protocol_come_to_rest_after_every_story() {
+    stories(15, Kind { assignors: &[], is_static: true });
 }
 
 #[test]

@@ -43,7 +43,7 @@ fn a_partition_that_moves_stands_still_for_less_than_300_ms_with_default_heartbe
 fn with_many_members_at_rest_a_partition_that_moves_stands_still_no_longer() {
     let mut world = World::new(1);
     world.calm = true;
-    world.topics = tontine_group::topics::Topics::new().with("a", 8);
+    world.topic("a", 8);
     for index in 0..5 {
         world.start(defaults(index), &["a"]);
         world.run(Duration::from_secs(15));

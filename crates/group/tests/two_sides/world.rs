@@ -14,11 +14,14 @@ use tontine_group::{
     Instant, TopicPartition,
     assignor::by_name,
     coordinator::AppendId,
-    member::{Callback, CommitRefusal, Event, Member, MemberConfig, MemberState, Output, SendError, Ticket},
-    topics::Topics,
+    member::{
+        Callback, CommitRefusal, Event, GroupProtocol, Member, MemberConfig, MemberState, Output, SendError,
+        Ticket,
+    },
+    topics::{Topic, Topics},
 };
 use tontine_wire::{
-    ErrorCode,
+    ErrorCode, Uuid,
     api::{Request, Response, offset_commit::*},
 };
 
@@ -47,6 +50,7 @@ pub(crate) struct World {
     pub(crate) clients: Vec<Client>,
     pub(crate) owners: BTreeMap<TopicPartition, usize>,
     connections: u64,
+    topic_ids: u128,
     commit_tickets: u64,
     pub(crate) calm: bool,
     /// Delays of one way, from and to, in milliseconds.
@@ -55,7 +59,8 @@ pub(crate) struct World {
     pub(crate) refusals: Vec<CommitRefusal>,
 }
 
-/// The member's side of time limits, small enough for a short story.
+/// The member's side of time limits, small enough for a short story. Whoever offers no assignor speaks the consumer
+/// protocol.
 pub(crate) fn config(assignors: &[&str], index: usize) -> MemberConfig {
     MemberConfig {
         group_id: "g".into(),
@@ -65,6 +70,7 @@ pub(crate) fn config(assignors: &[&str], index: usize) -> MemberConfig {
         rebalance_timeout: Duration::from_secs(10),
         max_poll_interval: Duration::from_secs(10),
         request_timeout: Duration::from_secs(5),
+        protocol: if assignors.is_empty() { GroupProtocol::Consumer } else { GroupProtocol::Classic },
         assignors: assignors.iter().map(|name| by_name(name).unwrap()).collect(),
         ..MemberConfig::default()
     }
@@ -72,6 +78,13 @@ pub(crate) fn config(assignors: &[&str], index: usize) -> MemberConfig {
 
 impl World {
     pub(crate) fn new(seed: u64) -> Self {
+        let mut world = Self::empty(seed);
+        world.topic("a", 4);
+        world.topic("b", 3);
+        world
+    }
+
+    fn empty(seed: u64) -> Self {
         Self {
             now: Instant::ZERO + Duration::from_secs(1),
             queue: BTreeMap::new(),
@@ -79,10 +92,11 @@ impl World {
             steps: 0,
             dice: Dice(seed),
             broker: Broker::new(),
-            topics: Topics::new().with("a", 4).with("b", 3),
+            topics: Topics::new(),
             clients: Vec::new(),
             owners: BTreeMap::new(),
             connections: 0,
+            topic_ids: 0,
             commit_tickets: 0,
             calm: false,
             delay: (1, 4),
@@ -97,6 +111,13 @@ impl World {
 
     pub(crate) fn after(&mut self, wait: Duration, what: Happening) {
         self.at(self.now + wait, what);
+    }
+
+    /// A topic with as many partitions as this; one that was not there before has an id of its own.
+    pub(crate) fn topic(&mut self, name: &str, partitions: i32) {
+        self.topic_ids += 1;
+        let id = self.topics.get(name).map_or(Uuid::from_u128(self.topic_ids), |topic| topic.id);
+        self.topics.insert(name, Topic { id, partitions, racks: Vec::new() });
     }
 
     // Commands of a story.
@@ -279,7 +300,12 @@ impl World {
             Request::JoinGroup(_) | Request::SyncGroup(_) => Lane::Join,
             _ => Lane::Group,
         };
-        if matches!(request, Request::JoinGroup(_)) {
+        let joins = match &request {
+            Request::JoinGroup(_) => true,
+            Request::ConsumerGroupHeartbeat(heartbeat) => heartbeat.member_epoch == 0,
+            _ => false,
+        };
+        if joins {
             self.clients[client].joins += 1;
         }
         self.clients[client].sent += 1;
@@ -545,7 +571,8 @@ impl World {
 
     /// Everybody rests, in one generation, and every partition has an owner.
     pub(crate) fn assert_settled(&self) {
-        let is_fenced = |c: &usize| self.clients[*c].member.state() == MemberState::Fenced;
+        let is_fenced =
+            |c: &usize| matches!(self.clients[*c].member.state(), MemberState::Fenced | MemberState::Failed);
         let living: Vec<usize> = self.living().into_iter().filter(|c| !is_fenced(c)).collect();
         let mut generations = BTreeSet::new();
         let mut wanted: BTreeSet<TopicPartition> = BTreeSet::new();

@@ -98,6 +98,11 @@ pub(super) struct Classic {
 impl Classic {
     /// A member that has not subscribed to anything yet.
     pub(super) fn new(config: MemberConfig, seed: u64) -> Self {
+        Self::with_outbox(config, seed, Outbox::default())
+    }
+
+    /// One that goes on with the numbering of requests of another.
+    pub(super) fn with_outbox(config: MemberConfig, seed: u64, outbox: Outbox) -> Self {
         let backoff = Backoff::new(config.retry_backoff, config.retry_backoff_max);
         let heart = Heart::new(
             config.heartbeat_interval,
@@ -136,7 +141,7 @@ impl Classic {
             fenced: false,
             told_due: None,
             told_error: None,
-            outbox: Outbox::default(),
+            outbox,
         }
     }
 
@@ -376,6 +381,10 @@ impl Classic {
             State::Leaving(leaving) => leaving.coordinator_lost(),
             State::Unjoined | State::Preparing | State::Applying(_) | State::Stable | State::Fenced => {}
         }
+    }
+
+    pub(super) fn ask_metadata(&mut self) {
+        self.outbox.push(Output::RefreshTopics { topics: self.interest.clone() });
     }
 
     /// Names the topics whose metadata matter from now on, if they are others than before.
