@@ -100,7 +100,7 @@ pub(crate) struct DemoArgs {
     #[arg(short = 'b', long, alias = "bootstrap-servers", value_name = "HOST:PORT")]
     pub(crate) bootstrap_server: Option<String>,
     /// The rebalance protocol
-    #[arg(long, default_value = "classic", value_parser = ["classic", "consumer"])]
+    #[arg(long, default_value = "classic", value_parser = ["classic", "consumer", "consumer,classic"])]
     pub(crate) protocol: String,
     /// The assignor of the classic protocol
     #[arg(long, default_value = "cooperative-sticky")]
@@ -249,7 +249,7 @@ pub(crate) struct ConsumeArgs {
     #[arg(short, long)]
     pub(crate) group: Option<String>,
     /// The rebalance protocol
-    #[arg(long, value_parser = ["classic", "consumer"])]
+    #[arg(long, value_parser = ["classic", "consumer", "consumer,classic"])]
     pub(crate) protocol: Option<String>,
     /// The assignors of the classic protocol, most wanted first
     #[arg(long)]

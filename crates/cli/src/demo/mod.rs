@@ -89,7 +89,15 @@ impl Cluster {
 
 /// A broker whose members may have short sessions, so that a killed one is missed soon.
 async fn embedded() -> Result<Broker, Error> {
-    let builder = Broker::builder().config("group.min.session.timeout.ms", "1000");
+    let settings = [
+        ("group.min.session.timeout.ms", "1000"),
+        ("group.consumer.min.session.timeout.ms", "1000"),
+        ("group.consumer.session.timeout.ms", "2000"),
+        ("group.consumer.min.heartbeat.interval.ms", "100"),
+        ("group.consumer.heartbeat.interval.ms", "300"),
+    ];
+    let builder = Broker::builder();
+    let builder = settings.into_iter().fold(builder, |builder, (key, value)| builder.config(key, value));
     builder
         .start()
         .await

@@ -50,6 +50,5 @@ async fn the_demo_runs_on_a_cluster_of_ones_own_and_cleans_up() {
 #[tokio::test]
 async fn settings_that_no_member_could_have_are_refused_before_anything_starts() {
     run(&["demo", "--assignor", "rnage"]).await.failed(2, "rnage");
-    run(&["demo", "--protocol", "consumer"]).await.failed(2, "not supported yet: use `classic`");
     run(&["demo", "--members", "1"]).await.failed(2, "--members");
 }

@@ -134,6 +134,11 @@ impl Heart {
         self.backoff.reset();
     }
 
+    /// The coordinator is there, whatever it says.
+    pub(crate) fn refused(&mut self, now: Instant) {
+        self.heard = now;
+    }
+
     /// A heartbeat failed: try again soon.
     pub(crate) fn failed(&mut self, now: Instant, jitter: &mut Jitter) {
         self.next = now + self.backoff.fail(jitter).min(self.interval);

@@ -104,11 +104,15 @@ impl Consumer {
         self.told = told;
         let tell = joined || matches!(&self.state, State::Reconciling(reconciling) if reconciling.tell);
         self.find_names(now);
-        self.go(State::Reconciling(Reconciling { tell }), Some(Cause::Coordinator));
+        let cause = (!joined).then_some(Cause::Coordinator);
+        self.go(State::Reconciling(Reconciling { tell }), cause);
     }
 
     fn refused(&mut self, now: Instant, code: ErrorCode, message: String) {
         let established = self.epoch.is_some();
+        if !code.needs_coordinator() {
+            self.heart.refused(now);
+        }
         match code {
             ErrorCode::FENCED_MEMBER_EPOCH | ErrorCode::UNKNOWN_MEMBER_ID | ErrorCode::GROUP_ID_NOT_FOUND
                 if established =>
