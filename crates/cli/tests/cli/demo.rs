@@ -39,6 +39,11 @@ async fn the_demo_keeps_its_promises_with_eager_assignors() {
 }
 
 #[tokio::test]
+async fn the_demo_keeps_its_promises_with_the_consumer_protocol() {
+    verdict(&["--protocol", "consumer"]).await;
+}
+
+#[tokio::test]
 async fn the_demo_runs_on_a_cluster_of_ones_own_and_cleans_up() {
     let broker = Broker::start(&["--topic", "mine:1", "--config", "group.min.session.timeout.ms=1000"]).await;
     verdict(&["-b", &broker.address]).await;
