@@ -26,6 +26,8 @@ pub(super) enum After {
     Replaced(Arc<str>, Box<Replaced>),
     /// A consumer group is another than before.
     Moved { group: Arc<str>, cause: Cause },
+    /// A consumer group is a classic one now, and rebalances if there is a cause.
+    Downgraded { group: Arc<str>, rebalance: Option<Cause> },
     /// These groups are gone.
     Deleted(Vec<Arc<str>>),
 }
@@ -87,6 +89,16 @@ impl Appends {
     /// Whether something about this group is on its way.
     pub(super) fn touch(&self, group: &str) -> bool {
         self.in_flight.values().any(|append| append.records.iter().any(|r| r.group() == group))
+    }
+
+    /// Whether a group is on its way from one protocol to the other.
+    pub(super) fn convert(&self, group: &str) -> bool {
+        let converts = |append: &InFlight| {
+            let mut of_group = append.records.iter().filter(|record| record.group() == group);
+            of_group.clone().any(|record| matches!(record, Record::GroupMetadata(..)))
+                && of_group.any(|record| matches!(record, Record::Consumer(_)))
+        };
+        self.in_flight.values().any(converts)
     }
 
     /// Nobody waits for this reply any more.

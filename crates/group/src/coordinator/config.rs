@@ -31,8 +31,36 @@ pub struct CoordinatorConfig {
     pub consumer_assignment_interval: Duration,
     /// `group.consumer.max.size`: how many members a consumer group may have.
     pub consumer_group_max_size: usize,
+    /// `group.consumer.migration.policy`: whether groups with members go over to the other protocol.
+    pub consumer_migration_policy: MigrationPolicy,
     /// Wall clock at [`crate::Instant::ZERO`], in milliseconds since 1970, for the timestamps of records.
     pub unix_ms_at_origin: i64,
+}
+
+/// Whether groups with members go over to the other protocol. Groups without always do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum MigrationPolicy {
+    /// To the consumer protocol with the first member that speaks it, and back when the last one leaves.
+    #[default]
+    Bidirectional,
+    /// Only to the consumer protocol.
+    Upgrade,
+    /// Only back to the classic protocol.
+    Downgrade,
+    /// Not at all, and no group has members of both.
+    Disabled,
+}
+
+impl MigrationPolicy {
+    /// Whether classic groups may become consumer groups.
+    pub fn upgrades(self) -> bool {
+        matches!(self, Self::Bidirectional | Self::Upgrade)
+    }
+
+    /// Whether consumer groups may become classic groups.
+    pub fn downgrades(self) -> bool {
+        matches!(self, Self::Bidirectional | Self::Downgrade)
+    }
 }
 
 impl Default for CoordinatorConfig {
@@ -51,6 +79,7 @@ impl Default for CoordinatorConfig {
             consumer_reconcile_interval: Duration::from_millis(100),
             consumer_assignment_interval: Duration::from_millis(20),
             consumer_group_max_size: i32::MAX as usize,
+            consumer_migration_policy: MigrationPolicy::Bidirectional,
             unix_ms_at_origin: 0,
         }
     }

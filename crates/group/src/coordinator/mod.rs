@@ -27,7 +27,7 @@ mod turn;
 pub mod view;
 mod volatile;
 
-pub use config::CoordinatorConfig;
+pub use config::{CoordinatorConfig, MigrationPolicy};
 pub use durable::Durable;
 pub use output::{AppendId, ClientInfo, GroupState, Output, Ticket, Transition};
 pub use record::{GroupRecord, Record, RecordError};

@@ -62,9 +62,12 @@ impl Coordinator {
         request: Request,
         topics: &Topics,
     ) {
+        if let Some(group) = self.must_wait(&request) {
+            return self.defer(&group, ticket, client, version, request, topics);
+        }
         match request {
-            Request::JoinGroup(join) => self.join(now, ticket, client, version, join),
-            Request::SyncGroup(sync) => self.sync(now, ticket, version, sync),
+            Request::JoinGroup(join) => self.join(now, ticket, client, version, join, topics),
+            Request::SyncGroup(sync) => self.sync(now, ticket, version, sync, topics),
             Request::Heartbeat(heartbeat) => self.heartbeat(now, ticket, &heartbeat),
             Request::LeaveGroup(leave) => self.leave(now, ticket, version, leave),
             Request::OffsetCommit(commit) => self.commit(now, ticket, version, commit, topics),
@@ -93,6 +96,7 @@ impl Coordinator {
         client: &ClientInfo,
         version: i16,
         request: JoinGroupRequest,
+        topics: &Topics,
     ) {
         let refused = |code| join_refused(&request.member_id, code, version);
         if request.group_id.is_empty() {
@@ -108,7 +112,7 @@ impl Coordinator {
         let unknown = refused(ErrorCode::UNKNOWN_MEMBER_ID);
         let ends = match self.consumer_group(&request.group_id) {
             Some(group) if group.members.is_empty() => Self::consumer_tombstones(&request.group_id),
-            Some(_) => return self.answer(ticket, refused(ErrorCode::INCONSISTENT_GROUP_PROTOCOL)),
+            Some(_) => return self.join_consumers(now, ticket, client, version, request, topics),
             None => Vec::new(),
         };
         let (group_id, nameless) = (request.group_id.clone(), request.member_id.is_empty());
@@ -127,9 +131,19 @@ impl Coordinator {
         }
     }
 
-    fn sync(&mut self, now: Instant, ticket: Ticket, version: i16, request: SyncGroupRequest) {
+    fn sync(
+        &mut self,
+        now: Instant,
+        ticket: Ticket,
+        version: i16,
+        request: SyncGroupRequest,
+        topics: &Topics,
+    ) {
         if request.group_id.is_empty() {
             return self.answer(ticket, sync_refused(ErrorCode::INVALID_GROUP_ID));
+        }
+        if self.consumer_group(&request.group_id).is_some() {
+            return self.sync_consumers(now, ticket, &request, topics);
         }
         let group_id = request.group_id.clone();
         let sync = Sync { ticket, version, request };
@@ -142,6 +156,9 @@ impl Coordinator {
         let answer = |error_code| HeartbeatResponse { error_code, ..Default::default() };
         if request.group_id.is_empty() {
             return self.answer(ticket, answer(ErrorCode::INVALID_GROUP_ID));
+        }
+        if self.consumer_group(&request.group_id).is_some() {
+            return self.heartbeat_consumers(now, ticket, request);
         }
         let known = self.with_group(now, &request.group_id, |group, fx| {
             let code = group.heartbeat(fx, request);

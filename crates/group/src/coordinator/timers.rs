@@ -15,12 +15,23 @@ pub(super) enum TimerKey {
     Join { group: Arc<str> },
     /// A group has waited long enough for members to fetch their assignment.
     Sync { group: Arc<str> },
-    /// A member of a consumer group has had time enough to let go of partitions.
-    Release { group: Arc<str>, member: Arc<str> },
+    /// A member of a consumer group has had time enough to do something.
+    Duty { group: Arc<str>, member: Arc<str>, duty: Duty },
     /// A consumer group's target is due.
     Target { group: Arc<str> },
     /// Time to look for offsets that nobody uses any more.
     OffsetsCleanup,
+}
+
+/// What a member of a consumer group has to do in time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Duty {
+    /// Let go of partitions.
+    Release,
+    /// Join again, as a classic member that was told so.
+    Rejoin,
+    /// Fetch its assignment, as a classic member that has joined.
+    Sync,
 }
 
 /// All deadlines, the next one first.

@@ -100,6 +100,7 @@ impl Coordinator {
             After::Nothing => {}
             After::Moved { group, .. } if result.is_err() => self.guard_consumers(now, &group),
             After::Moved { .. } => {}
+            After::Downgraded { group, rebalance } => self.downgraded(now, &group, rebalance, result),
             After::Created(id) => match result {
                 Ok(()) => self.with_live(now, &id, |group, _| group.creating = None),
                 Err(code) => self.dissolve(now, &id, code),
@@ -119,6 +120,28 @@ impl Coordinator {
             }
             After::Deleted(ids) => ids.iter().for_each(|id| self.deleted(now, id, result)),
         }
+    }
+
+    /// A consumer group is a classic one now; those who stay in it come together once more.
+    fn downgraded(
+        &mut self,
+        now: Instant,
+        group: &Arc<str>,
+        rebalance: Option<Cause>,
+        result: Result<(), ErrorCode>,
+    ) {
+        if result.is_err() {
+            return self.guard_consumers(now, group);
+        }
+        if let Some(mut live) = self.volatile.consumer.remove(group) {
+            live.stop(&mut self.volatile.timers, group);
+        }
+        // The sessions of the classic members begin now.
+        self.with_group(now, group, |group, fx| {
+            if let Some(cause) = rebalance {
+                group.prepare(fx, cause);
+            }
+        });
     }
 
     fn deleted(&mut self, now: Instant, id: &Arc<str>, result: Result<(), ErrorCode>) {
@@ -145,7 +168,7 @@ impl Coordinator {
                 TimerKey::Sync { group } => {
                     self.with_live(now, &group, |group, fx| group.sync_timeout(fx, at))
                 }
-                TimerKey::Release { group, member } => self.consumer_release(now, at, &group, &member),
+                TimerKey::Duty { group, member, duty } => self.consumer_duty(now, at, &group, &member, duty),
                 TimerKey::Target { group } => self.consumer_target(now, at, &group),
                 TimerKey::OffsetsCleanup => self.clean_up_offsets(now),
             }
@@ -192,7 +215,11 @@ impl Coordinator {
     /// The state of the consumer group that an append is about.
     fn consumer_state(&self, after: &After) -> Option<GroupState> {
         let After::Moved { group, .. } = after else { return None };
-        Some(self.consumer_group(group).map_or(GroupState::Empty, consumer::state))
+        Some(match self.durable.group(group) {
+            Some(Group::Consumer(stored)) => consumer::state(stored),
+            Some(Group::Classic(stored)) if !stored.members.is_empty() => GroupState::Stable,
+            Some(Group::Classic(_)) | None => GroupState::Empty,
+        })
     }
 
     /// Tells of a consumer group that is in another state, or another epoch, than before.
@@ -372,7 +399,7 @@ impl Coordinator {
     }
 
     /// Ends a live group; its parked requests are answered with this error.
-    fn dissolve(&mut self, now: Instant, id: &Arc<str>, code: ErrorCode) {
+    pub(super) fn dissolve(&mut self, now: Instant, id: &Arc<str>, code: ErrorCode) {
         let Some(mut group) = self.volatile.classic.remove(id) else { return };
         let mut fx = self.effects(now);
         group.dissolve(&mut fx, code);

@@ -25,7 +25,7 @@ use std::{
 };
 use tontine_group::{
     Instant,
-    coordinator::{ClientInfo, Coordinator, CoordinatorConfig, Output, Record, Ticket},
+    coordinator::{ClientInfo, Coordinator, CoordinatorConfig, MigrationPolicy, Output, Record, Ticket},
     topics::{Topic, Topics},
 };
 use tontine_wire::{Uuid, api::Response};
@@ -235,6 +235,11 @@ fn settings(text: &str) -> (CoordinatorConfig, Topics) {
     let mut topics = Topics::new();
     for line in text.lines() {
         if let Some((key, value)) = line.strip_prefix("config ").and_then(|line| line.split_once('=')) {
+            if key == "group.consumer.migration.policy" {
+                assert_eq!(value, "disabled");
+                config.consumer_migration_policy = MigrationPolicy::Disabled;
+                continue;
+            }
             let value: u64 = value.parse().unwrap();
             match key {
                 "group.initial.rebalance.delay.ms" => {
@@ -359,6 +364,13 @@ transcripts! {
     consumers_subscribe_by_expression = "consumer-07-regex.txt";
     consumers_commit_by_epoch = "consumer-08-commit-fetch.txt";
     consumers_change_what_they_want = "consumer-09-subscription-changes.txt";
+    a_classic_group_becomes_a_consumer_group_under_its_members = "migration-01-upgrade-live.txt";
+    a_consumer_group_becomes_classic_when_only_classic_members_are_left = "migration-02-downgrade-live.txt";
+    some_groups_cannot_become_consumer_groups = "migration-03-refused.txt";
+    eager_members_free_everything_when_they_join_again = "migration-04-eager-member.txt";
+    nothing_migrates_when_it_must_not = "policy-01-disabled-and-sizes.txt";
+    expressions_and_names_go_together = "consumer-10-regex-and-names.txt";
+    a_static_consumer_that_stays_away_is_removed = "consumer-11-static-away.txt";
     groups_are_described_and_listed = "classic-07-describe-list.txt";
     the_first_rebalance_waits_and_a_full_group_refuses = "classic-08-initial-delay-and-size.txt";
 }

@@ -264,8 +264,15 @@ fn consumer_record(record: &ConsumerRecord, topics: &Topics) -> String {
         }),
         ConsumerRecord::Member(key, value) => {
             ended(format!("Member {} {}", key.group_id, key.member_id), value, |v| {
+                let classic = v.classic_member_metadata.as_ref().map_or(String::new(), |classic| {
+                    let protocols = classic
+                        .supported_protocols
+                        .iter()
+                        .map(|p| format!("{}={}", p.name, subscription_text(&p.metadata)));
+                    format!(" session={} protocols={}", classic.session_timeout_ms, list(protocols))
+                });
                 format!(
-                    "instance={} rack={} client={} names={} regex={} rebalance={} assignor={}",
+                    "instance={} rack={} client={} names={} regex={} rebalance={} assignor={}{classic}",
                     option(&v.instance_id),
                     option(&v.rack_id),
                     v.client_id,

@@ -44,6 +44,19 @@ impl Member {
         self.protocols.iter().find(|p| p.name == protocol).map(|p| p.metadata.clone()).unwrap_or_default()
     }
 
+    /// What it can work with, the best first, each with its subscription.
+    pub(in crate::coordinator) fn protocols(&self) -> Vec<(&str, Bytes)> {
+        self.protocols.iter().map(|p| (p.name.as_str(), p.metadata.clone())).collect()
+    }
+
+    pub(in crate::coordinator) fn session_timeout(&self) -> Duration {
+        self.session_timeout
+    }
+
+    pub(in crate::coordinator) fn rebalance_timeout(&self) -> Duration {
+        self.rebalance_timeout
+    }
+
     pub(in crate::coordinator) fn is_joining(&self) -> bool {
         self.join.is_some()
     }

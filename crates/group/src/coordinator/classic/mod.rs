@@ -17,7 +17,9 @@ mod sync;
 mod vote;
 
 pub(super) use join::{Join, join_refused};
+pub(super) use member::Member;
 pub(super) use static_member::Replaced;
+pub(super) use stored::{Migrant, record_of_migrants, version_of};
 pub(super) use sync::{Sync, sync_refused};
 
 use super::{effects::Effects, output::GroupState, session::Session, timers::TimerKey};
@@ -25,7 +27,6 @@ use crate::{
     cause::Cause,
     time::{Duration, Instant},
 };
-use member::Member;
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,

@@ -33,7 +33,7 @@ impl ClassicGroup {
     }
 
     /// Begins a rebalance: everybody has to join.
-    pub(super) fn prepare(&mut self, fx: &mut Effects<'_>, cause: Cause) {
+    pub(in crate::coordinator) fn prepare(&mut self, fx: &mut Effects<'_>, cause: Cause) {
         if matches!(self.phase, Phase::Completing { .. }) {
             self.refuse_syncs(fx, ErrorCode::REBALANCE_IN_PROGRESS);
         }

@@ -4,7 +4,7 @@ use super::{ClassicGroup, Phase, member::Member, vote::Protocol};
 use crate::{
     cause::Cause,
     coordinator::{
-        durable::{StoredClassic, StoredMember},
+        durable::{StoredClassic, StoredMember, as_millis},
         effects::Effects,
         output::ClientInfo,
         record::Record,
@@ -18,7 +18,7 @@ use std::{
     sync::Arc,
 };
 use tontine_wire::{
-    consumer_protocol::{PROTOCOL_TYPE, Subscription},
+    consumer_protocol::{Assignment, PROTOCOL_TYPE, Subscription},
     group_records::{GroupMetadataKey, GroupMetadataValue, MemberMetadata},
 };
 
@@ -74,6 +74,28 @@ impl ClassicGroup {
         };
         self.next_arrival += 1;
         self.members.insert(id.clone(), member);
+    }
+
+    fn take_in_migrant(&mut self, migrant: Migrant) {
+        let protocol = |(name, metadata)| Protocol { name, metadata };
+        let protocols: Vec<_> = migrant.protocols.into_iter().map(protocol).collect();
+        self.support.add(&protocols);
+        let member = Member {
+            id: migrant.id.clone(),
+            instance_id: migrant.instance_id,
+            client: migrant.client,
+            assignment: Bytes::new(),
+            session_timeout: migrant.session_timeout,
+            rebalance_timeout: migrant.rebalance_timeout,
+            protocols,
+            is_new: false,
+            arrival: self.next_arrival,
+            join: None,
+            sync: None,
+            session: Session::default(),
+        };
+        self.next_arrival += 1;
+        self.members.insert(migrant.id, member);
     }
 
     /// The record of the group as it stands, with these assignments; members that are not named get none.
@@ -136,6 +158,44 @@ impl ClassicGroup {
     }
 }
 
-fn as_millis(duration: Duration) -> i32 {
-    i32::try_from(duration.as_millis()).unwrap_or(i32::MAX)
+/// A member that comes from a group of the other protocol.
+#[derive(Debug)]
+pub(in crate::coordinator) struct Migrant {
+    pub(in crate::coordinator) id: Arc<str>,
+    pub(in crate::coordinator) instance_id: Option<Arc<str>>,
+    pub(in crate::coordinator) client: ClientInfo,
+    pub(in crate::coordinator) session_timeout: Duration,
+    pub(in crate::coordinator) rebalance_timeout: Duration,
+    pub(in crate::coordinator) protocols: Vec<(String, Bytes)>,
+    pub(in crate::coordinator) assigned: Assignment,
+}
+
+/// The record of a group that has these members from the start, with the protocol that they vote for. Each gets its
+/// assignment in the version of the embedded protocol that it speaks.
+pub(in crate::coordinator) fn record_of_migrants(
+    id: Arc<str>,
+    generation: i32,
+    wall_ms: i64,
+    migrants: Vec<Migrant>,
+) -> Record {
+    let mut group = ClassicGroup::new(id, wall_ms);
+    group.generation = generation;
+    group.protocol_type = Some(PROTOCOL_TYPE.to_owned());
+    group.leader = migrants.first().map(|first| first.id.clone());
+    let assigned: BTreeMap<Arc<str>, Assignment> =
+        migrants.iter().map(|migrant| (migrant.id.clone(), migrant.assigned.clone())).collect();
+    migrants.into_iter().for_each(|migrant| group.take_in_migrant(migrant));
+    group.protocol = group.select_protocol();
+    let protocol = group.protocol.clone().unwrap_or_default();
+    for (id, member) in &mut group.members {
+        let version = version_of(&member.metadata(&protocol));
+        member.assignment = assigned.get(id).map(|a| a.to_assignment(version)).unwrap_or_default();
+    }
+    group.record()
+}
+
+/// The version of an embedded message, as far as it is known here.
+pub(in crate::coordinator) fn version_of(metadata: &[u8]) -> i16 {
+    const NEWEST: i16 = 3;
+    metadata.first_chunk().map_or(0, |bytes| i16::from_be_bytes(*bytes).clamp(0, NEWEST))
 }

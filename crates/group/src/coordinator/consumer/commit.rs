@@ -22,18 +22,23 @@ pub(in crate::coordinator) fn validate_commit(
         return Ok(());
     }
     let member = group.members.get(request.member_id.as_str()).ok_or(ErrorCode::UNKNOWN_MEMBER_ID)?;
-    if version < OLDEST_VERSION {
+    if version < OLDEST_VERSION && member.classic.is_none() {
         return Err(ErrorCode::UNSUPPORTED_VERSION);
     }
     if epoch == member.epoch {
         return Ok(());
     }
     if epoch > member.epoch || epoch <= 0 {
-        return Err(ErrorCode::STALE_MEMBER_EPOCH);
+        return Err(wrong_epoch(member));
     }
     // The member has not heard of its newer epoch yet; what it had then and has still is its own.
     let own = request.topics.iter().all(|topic| is_own(member, topic, epoch, topics));
-    if own { Ok(()) } else { Err(ErrorCode::STALE_MEMBER_EPOCH) }
+    if own { Ok(()) } else { Err(wrong_epoch(member)) }
+}
+
+/// A classic member knows its epoch as a generation.
+fn wrong_epoch(member: &ConsumerMember) -> ErrorCode {
+    if member.classic.is_some() { ErrorCode::ILLEGAL_GENERATION } else { ErrorCode::STALE_MEMBER_EPOCH }
 }
 
 fn is_own(member: &ConsumerMember, topic: &OffsetCommitRequestTopic, epoch: i32, topics: &Topics) -> bool {
@@ -53,5 +58,5 @@ pub(in crate::coordinator) fn validate_fetch(
 ) -> Result<(), ErrorCode> {
     let Some(id) = member else { return Ok(()) };
     let known = group.members.get(id).ok_or(ErrorCode::UNKNOWN_MEMBER_ID)?;
-    if epoch == known.epoch { Ok(()) } else { Err(ErrorCode::STALE_MEMBER_EPOCH) }
+    if epoch == known.epoch { Ok(()) } else { Err(wrong_epoch(known)) }
 }

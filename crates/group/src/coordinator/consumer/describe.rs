@@ -41,7 +41,7 @@ pub(in crate::coordinator) fn describe(id: &str, group: &StoredConsumer, topics:
             subscribed_topic_regex: Some(member.regex.clone()),
             assignment: assignment(&has, topics),
             target_assignment: assignment(&group.target(id), topics),
-            member_type: 1,
+            member_type: i8::from(member.classic.is_none()),
         }
     });
     DescribedGroup {

@@ -18,7 +18,7 @@ use crate::{
     topics::Topics,
 };
 use std::{collections::BTreeSet, sync::Arc};
-use tontine_wire::{ErrorCode, Uuid, api::consumer_group_heartbeat::*};
+use tontine_wire::{ErrorCode, Uuid, api::consumer_group_heartbeat::*, group_records::ClassicMemberMetadata};
 
 /// What a heartbeat meets.
 pub(in crate::coordinator) struct Heartbeat<'a> {
@@ -28,6 +28,8 @@ pub(in crate::coordinator) struct Heartbeat<'a> {
     pub(in crate::coordinator) client: &'a ClientInfo,
     pub(in crate::coordinator) request: &'a ConsumerGroupHeartbeatRequest,
     pub(in crate::coordinator) wall_ms: i64,
+    /// What a member of the classic protocol said: its JoinGroup is answered as a heartbeat, too.
+    pub(in crate::coordinator) classic: Option<ClassicMemberMetadata>,
 }
 
 /// What comes of it.
@@ -35,6 +37,10 @@ pub(in crate::coordinator) struct Beaten {
     pub(in crate::coordinator) records: Vec<super::ConsumerRecord>,
     pub(in crate::coordinator) response: ConsumerGroupHeartbeatResponse,
     pub(in crate::coordinator) member: Arc<str>,
+    /// The member as it is then.
+    pub(in crate::coordinator) after: ConsumerMember,
+    /// The epoch that the group is in then.
+    pub(in crate::coordinator) epoch: i32,
     /// A former id of the same static member.
     pub(in crate::coordinator) replaced: Option<Arc<str>>,
     /// How long it may take to let go of partitions, if it has to.
@@ -101,7 +107,13 @@ impl Heartbeat<'_> {
     ) -> Result<Place<'g>, Refusal> {
         let id = self.request.member_id.as_str();
         match group.members.get(owner) {
-            Some(member) if member.epoch == LEAVE_FOR_A_WHILE => Ok(Place::Away(owner, member)),
+            // Members of the classic protocol never leave for a while, and are replaced all the same.
+            Some(member)
+                if member.epoch == LEAVE_FOR_A_WHILE
+                    || (**owner != *id && (member.classic.is_some() || self.classic.is_some())) =>
+            {
+                Ok(Place::Away(owner, member))
+            }
             Some(member) if **owner == *id => Ok(Place::Known(member)),
             Some(_) | None => {
                 let message = format!(
@@ -156,6 +168,7 @@ impl Heartbeat<'_> {
             && member.epoch == group.target_epoch
             && group.target_epoch == group.epoch
             && member.state == MemberState::Stable
+            && member.classic.is_none()
             && request.subscribed_topic_names.is_none()
             && request.subscribed_topic_regex.is_none()
             && request.server_assignor.is_none()
@@ -170,6 +183,8 @@ impl Heartbeat<'_> {
             records: Vec::new(),
             response: self.response(member, false, true),
             member: self.request.member_id.as_str().into(),
+            after: ConsumerMember::default(),
+            epoch: member.epoch,
             replaced: None,
             must_release_within_ms: None,
             target_is_due: false,
@@ -241,6 +256,7 @@ impl Heartbeat<'_> {
         }
         member.client_id.clone_from(&self.client.client_id);
         member.client_host.clone_from(&self.client.client_host);
+        member.classic.clone_from(&self.classic);
         member
     }
 
@@ -295,11 +311,14 @@ impl Heartbeat<'_> {
         let settled = after.state == MemberState::Stable && after.epoch == draft.epoch;
         Beaten {
             response: self.response(&after, tell, settled),
-            must_release_within_ms: (after.state == MemberState::Unrevoked)
+            // Classic members have to join again, and to fetch their assignment, in time instead.
+            must_release_within_ms: (after.state == MemberState::Unrevoked && after.classic.is_none())
                 .then_some(after.rebalance_timeout_ms),
             target_is_due: draft.target_epoch < draft.epoch,
+            epoch: draft.epoch,
             records: draft.records,
             member: id,
+            after,
             replaced,
             cause,
         }

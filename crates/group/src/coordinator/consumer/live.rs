@@ -5,7 +5,7 @@ use crate::{
     coordinator::{
         output::{ClientInfo, Ticket},
         session::Session,
-        timers::{TimerKey, Timers},
+        timers::{Duty, TimerKey, Timers},
     },
     time::Instant,
     topics::Topics,
@@ -17,7 +17,7 @@ use tontine_wire::api::Request;
 #[derive(Debug, Default)]
 pub(in crate::coordinator) struct LiveConsumer {
     pub(super) sessions: BTreeMap<Arc<str>, Session>,
-    releases: BTreeMap<Arc<str>, Instant>,
+    duties: BTreeMap<(Arc<str>, Duty), Instant>,
     target: Option<Instant>,
 }
 
@@ -43,32 +43,35 @@ impl LiveConsumer {
         session.restart(timers, deadline, group, member);
     }
 
-    /// The member has to let go of partitions until `deadline`, or has not. A deadline that runs stays.
-    pub(super) fn expect_release(
+    /// The member has to do something until `deadline`, or has done it. A deadline that runs stays.
+    pub(super) fn expect(
         &mut self,
         timers: &mut Timers,
         group: &Arc<str>,
         member: &Arc<str>,
+        duty: Duty,
         deadline: Option<Instant>,
     ) {
-        match (self.releases.get(member).copied(), deadline) {
+        let key = (member.clone(), duty);
+        match (self.duties.get(&key).copied(), deadline) {
             (None, Some(at)) => {
-                self.releases.insert(member.clone(), at);
-                timers.arm(at, release(group, member));
+                self.duties.insert(key, at);
+                timers.arm(at, timer(group, member, duty));
             }
             (Some(at), None) => {
-                self.releases.remove(member);
-                timers.disarm(at, release(group, member));
+                self.duties.remove(&key);
+                timers.disarm(at, timer(group, member, duty));
             }
             (Some(_), Some(_)) | (None, None) => {}
         }
     }
 
     /// Whether this is the deadline that counts; it does no more.
-    pub(super) fn release_is_late(&mut self, member: &str, at: Instant) -> bool {
-        let counts = self.releases.get(member) == Some(&at);
+    pub(super) fn is_late(&mut self, member: &Arc<str>, duty: Duty, at: Instant) -> bool {
+        let key = (member.clone(), duty);
+        let counts = self.duties.get(&key) == Some(&at);
         if counts {
-            self.releases.remove(member);
+            self.duties.remove(&key);
         }
         counts
     }
@@ -77,7 +80,9 @@ impl LiveConsumer {
         if let Some(mut session) = self.sessions.remove(member) {
             session.stop(timers, group, member);
         }
-        self.expect_release(timers, group, member, None);
+        for duty in [Duty::Release, Duty::Rejoin, Duty::Sync] {
+            self.expect(timers, group, member, duty, None);
+        }
     }
 
     /// Looks after the target of the group at this time, unless it is looked after sooner.
@@ -90,6 +95,17 @@ impl LiveConsumer {
         }
     }
 
+    /// Stops every timer: the group is gone, or of the other protocol.
+    pub(in crate::coordinator) fn stop(&mut self, timers: &mut Timers, group: &Arc<str>) {
+        let known = self.sessions.keys().chain(self.duties.keys().map(|(member, _)| member));
+        for member in known.cloned().collect::<Vec<_>>() {
+            self.forget(timers, group, &member);
+        }
+        if let Some(at) = self.target.take() {
+            timers.disarm(at, TimerKey::Target { group: group.clone() });
+        }
+    }
+
     pub(super) fn target_is_due(&mut self, at: Instant) -> bool {
         let counts = self.target == Some(at);
         if counts {
@@ -99,6 +115,6 @@ impl LiveConsumer {
     }
 }
 
-fn release(group: &Arc<str>, member: &Arc<str>) -> TimerKey {
-    TimerKey::Release { group: group.clone(), member: member.clone() }
+fn timer(group: &Arc<str>, member: &Arc<str>, duty: Duty) -> TimerKey {
+    TimerKey::Duty { group: group.clone(), member: member.clone(), duty }
 }

@@ -3,11 +3,13 @@
 //!
 //! Everything a consumer group is stands in the log ([`stored`]); deciding reads it and answers records, one decision of
 //! a group at a time (`turn`). What a heartbeat decides is in `heartbeat` and the steps it calls: `validate`, `regex`,
-//! `target`, `reconcile`. Classic groups cannot be turned into consumer groups while they have members, nor the other
-//! way round; empty ones can.
+//! `target`, `reconcile`. Groups go over to the other protocol with their members (`upgrade`, `downgrade`), and members of
+//! the classic protocol can be in a consumer group (`classic_member`).
 
+mod classic_member;
 mod commit;
 mod describe;
+mod downgrade;
 mod draft;
 mod heartbeat;
 mod leave;
@@ -19,6 +21,7 @@ mod regex;
 pub mod stored;
 mod target;
 mod turn;
+mod upgrade;
 mod validate;
 
 pub use record::ConsumerRecord;

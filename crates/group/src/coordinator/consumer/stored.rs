@@ -8,8 +8,8 @@ use std::{
 use tontine_wire::{
     Uuid,
     group_records::{
-        ConsumerGroupCurrentMemberAssignmentValue, ConsumerGroupMemberMetadataValue, TopicPartition,
-        TopicPartitions,
+        ClassicMemberMetadata, ConsumerGroupCurrentMemberAssignmentValue, ConsumerGroupMemberMetadataValue,
+        TopicPartition, TopicPartitions,
     },
 };
 
@@ -61,6 +61,8 @@ pub struct ConsumerMember {
     pub rebalance_timeout_ms: i32,
     /// The assignor it would like.
     pub server_assignor: Option<String>,
+    /// What it said when it joined, if it speaks the classic protocol.
+    pub classic: Option<ClassicMemberMetadata>,
     /// The epoch it is at; -2 when it is away for a while.
     pub epoch: i32,
     /// The epoch it was at before.
@@ -148,6 +150,7 @@ impl StoredConsumer {
         member.regex = value.subscribed_topic_regex.clone().unwrap_or_default();
         member.rebalance_timeout_ms = value.rebalance_timeout_ms;
         member.server_assignor = value.server_assignor.clone();
+        member.classic = value.classic_member_metadata.clone();
     }
 
     fn apply_current(&mut self, id: &str, value: Option<&ConsumerGroupCurrentMemberAssignmentValue>) {
@@ -241,7 +244,7 @@ impl ConsumerMember {
             subscribed_topic_regex: Some(self.regex.clone()),
             rebalance_timeout_ms: self.rebalance_timeout_ms,
             server_assignor: self.server_assignor.clone(),
-            classic_member_metadata: None,
+            classic_member_metadata: self.classic.clone(),
         }
     }
 

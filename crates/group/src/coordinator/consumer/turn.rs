@@ -2,17 +2,18 @@
 //! says; requests that come while records are on their way wait for them.
 
 use super::{
-    ConsumerRecord, Deferred, StoredConsumer, describe,
+    ConsumerRecord, Deferred, StoredConsumer, describe, downgrade,
     heartbeat::{Beaten, Heartbeat},
     leave, refresh,
     stored::ConsumerMember,
+    upgrade,
     validate::{self, LEAVE, LEAVE_FOR_A_WHILE, Refusal},
 };
 use crate::{
     cause::Cause,
     coordinator::{
         ClientInfo, Coordinator, Ticket, append::After, durable::Group, effects::Decided, record::Record,
-        session::SessionCheck, turn::group_tombstone,
+        session::SessionCheck, timers::Duty, turn::group_tombstone,
     },
     time::{Duration, Instant},
     topics::Topics,
@@ -35,6 +36,16 @@ const AGAIN: Duration = Duration::from_millis(5);
 
 /// After a failed write what was to be written is tried again so much later.
 const AFTER_FAILURE: Duration = Duration::from_secs(1);
+
+/// What a classic group of the same name has to become first.
+enum Upgrade {
+    /// There is none.
+    NoNeed,
+    /// It has no members and gives way.
+    Empty,
+    /// A consumer group with its members, by these records.
+    Members(StoredConsumer, Vec<ConsumerRecord>),
+}
 
 impl Coordinator {
     /// The consumer group of this id, as the log says.
@@ -62,9 +73,7 @@ impl Coordinator {
         }
         if self.is_writing(&request.group_id) {
             let group: Arc<str> = request.group_id.as_str().into();
-            let (client, request, topics) = (client.clone(), Request::from(request), topics.clone());
-            let deferred = Deferred { ticket, client, version, request, topics };
-            return self.volatile.deferred.entry(group).or_default().push_back(deferred);
+            return self.defer(&group, ticket, client, version, request.into(), topics);
         }
         if self.volatile.topics.is_none() {
             self.volatile.topics = Some(topics.clone());
@@ -76,6 +85,36 @@ impl Coordinator {
         if let Err(refusal) = result {
             self.answer(ticket, refusal.response());
         }
+    }
+
+    /// Lets a request wait until the log has what was decided before it.
+    pub(in crate::coordinator) fn defer(
+        &mut self,
+        group: &Arc<str>,
+        ticket: Ticket,
+        client: &ClientInfo,
+        version: i16,
+        request: Request,
+        topics: &Topics,
+    ) {
+        let (client, topics) = (client.clone(), topics.clone());
+        let deferred = Deferred { ticket, client, version, request, topics };
+        self.volatile.deferred.entry(group.clone()).or_default().push_back(deferred);
+    }
+
+    /// Whether a request of the classic protocol has to wait: what the group is now is on its way to the log.
+    pub(in crate::coordinator) fn must_wait(&self, request: &Request) -> Option<Arc<str>> {
+        let (group, commits) = match request {
+            Request::JoinGroup(request) => (&request.group_id, false),
+            Request::SyncGroup(request) => (&request.group_id, false),
+            Request::Heartbeat(request) => (&request.group_id, false),
+            Request::LeaveGroup(request) => (&request.group_id, false),
+            Request::OffsetCommit(request) => (&request.group_id, true),
+            _ => return None,
+        };
+        let waits = self.is_writing(group)
+            && ((!commits && self.consumer_group(group).is_some()) || self.volatile.appends.convert(group));
+        waits.then(|| group.as_str().into())
     }
 
     /// Whether records about this group are on their way to the log.
@@ -91,56 +130,102 @@ impl Coordinator {
         request: &ConsumerGroupHeartbeatRequest,
         topics: &Topics,
     ) -> Result<(), Refusal> {
-        let upgrade = self.check_upgrade(request)?;
-        let wall_ms = self.wall_ms(now);
+        let upgrade = self.upgrade(now, request, topics)?;
         let heartbeat = Heartbeat {
-            group: self.consumer_group(&request.group_id),
+            group: match &upgrade {
+                Upgrade::Members(stored, _) => Some(stored),
+                Upgrade::NoNeed | Upgrade::Empty => self.consumer_group(&request.group_id),
+            },
             topics,
             config: &self.config,
             client,
             request,
-            wall_ms,
+            wall_ms: self.wall_ms(now),
+            classic: None,
         };
         let beaten = heartbeat.decide()?;
-        if upgrade {
-            self.volatile.classic.remove(request.group_id.as_str());
-        }
-        let mut records: Vec<Record> =
-            upgrade.then(|| group_tombstone(&request.group_id)).into_iter().collect();
         let group: Arc<str> = self.group_name(&request.group_id);
-        self.arm_for(now, &group, &beaten);
+        let mut records = self.carry_out_upgrade(now, &group, upgrade);
+        self.arm_for(now, &group, &beaten, self.config.consumer_session_timeout);
         records.extend(beaten.records.into_iter().map(Record::Consumer));
         self.write(&group, records, Some((ticket, beaten.response.into())), beaten.cause);
         Ok(())
     }
 
-    /// An empty classic group gives way; one with members does not. Whether there is one to end.
-    fn check_upgrade(&self, request: &ConsumerGroupHeartbeatRequest) -> Result<bool, Refusal> {
+    /// What has to happen with a classic group before its name can be that of a consumer group.
+    fn upgrade(
+        &mut self,
+        now: Instant,
+        request: &ConsumerGroupHeartbeatRequest,
+        topics: &Topics,
+    ) -> Result<Upgrade, Refusal> {
         if !matches!(self.durable.group(&request.group_id), Some(Group::Classic(_))) {
-            return Ok(false);
+            return Ok(Upgrade::NoNeed);
         }
         if request.member_epoch != 0 {
             let message = format!("Group {} is not a consumer group.", request.group_id);
             return Err(Refusal::new(ErrorCode::GROUP_ID_NOT_FOUND, message));
         }
+        self.with_group(now, &request.group_id, |_, _| {});
         let live = self.volatile.classic.get(request.group_id.as_str());
-        if live.is_none_or(|group| group.is_unused()) {
-            return Ok(true);
+        match live.filter(|group| group.members().next().is_some()) {
+            None => Ok(Upgrade::Empty),
+            Some(group) => {
+                upgrade::check(group, &self.config)?;
+                let (stored, records) = upgrade::convert(group, topics)?;
+                Ok(Upgrade::Members(stored, records))
+            }
         }
-        let message = format!(
-            "Cannot upgrade classic group {} to consumer group because online upgrade is disabled.",
-            request.group_id
-        );
-        Err(Refusal::new(ErrorCode::GROUP_ID_NOT_FOUND, message))
+    }
+
+    /// Ends the classic group; its members begin their sessions in the new one, and learn that they have to join again.
+    fn carry_out_upgrade(&mut self, now: Instant, group: &Arc<str>, upgrade: Upgrade) -> Vec<Record> {
+        let (members, converted) = match upgrade {
+            Upgrade::NoNeed => return Vec::new(),
+            Upgrade::Empty => (Vec::new(), Vec::new()),
+            Upgrade::Members(stored, records) => {
+                let session = |member: &ConsumerMember| now + self.session_of(member);
+                (stored.members.iter().map(|(id, m)| (id.clone(), session(m))).collect(), records)
+            }
+        };
+        self.dissolve(now, group, ErrorCode::REBALANCE_IN_PROGRESS);
+        let timers = &mut self.volatile.timers;
+        let live = self.volatile.consumer.entry(group.clone()).or_default();
+        for (member, deadline) in members {
+            live.renew_session(timers, group, &member, deadline);
+        }
+        let mut records = vec![group_tombstone(group)];
+        records.extend(converted.into_iter().map(Record::Consumer));
+        records
+    }
+
+    /// How long a member may be silent.
+    fn session_of(&self, member: &ConsumerMember) -> Duration {
+        match &member.classic {
+            Some(classic) => crate::coordinator::durable::millis(classic.session_timeout_ms),
+            None => self.config.consumer_session_timeout,
+        }
+    }
+
+    /// Writes what makes a consumer group a classic one.
+    pub(super) fn write_downgrade(
+        &mut self,
+        group: &Arc<str>,
+        records: Vec<Record>,
+        reply: Option<(Ticket, Response)>,
+        rebalance: Option<Cause>,
+    ) {
+        let after = After::Downgraded { group: group.clone(), rebalance };
+        self.carry_out(None, Decided { records, replies: reply.into_iter().collect(), after });
     }
 
     /// The shared form of a group's id.
-    fn group_name(&self, id: &str) -> Arc<str> {
+    pub(super) fn group_name(&self, id: &str) -> Arc<str> {
         self.durable.groups_entry(id).map_or_else(|| id.into(), |(id, _)| id.clone())
     }
 
-    fn arm_for(&mut self, now: Instant, group: &Arc<str>, beaten: &Beaten) {
-        let session = now + self.config.consumer_session_timeout;
+    pub(super) fn arm_for(&mut self, now: Instant, group: &Arc<str>, beaten: &Beaten, session: Duration) {
+        let session = now + session;
         let release = beaten.must_release_within_ms.map(|ms| now + crate::coordinator::durable::millis(ms));
         let due = now + self.config.consumer_assignment_interval;
         let timers = &mut self.volatile.timers;
@@ -149,7 +234,11 @@ impl Coordinator {
             live.forget(timers, group, replaced);
         }
         live.renew_session(timers, group, &beaten.member, session);
-        live.expect_release(timers, group, &beaten.member, release);
+        live.expect(timers, group, &beaten.member, Duty::Release, release);
+        if beaten.after.classic.is_none() {
+            live.expect(timers, group, &beaten.member, Duty::Rejoin, None);
+            live.expect(timers, group, &beaten.member, Duty::Sync, None);
+        }
         if beaten.target_is_due {
             live.look_after_target(timers, group, due);
         }
@@ -195,6 +284,13 @@ impl Coordinator {
     ) {
         let Some(stored) = self.consumer_group(group) else { return };
         let wall_ms = self.wall_ms(now);
+        if downgrade::is_due(stored, members, 0, &self.config) {
+            let records = downgrade::records(group, stored, members, None, topics, wall_ms);
+            if let Some(live) = self.volatile.consumer.get_mut(group) {
+                members.iter().for_each(|member| live.forget(&mut self.volatile.timers, group, member));
+            }
+            return self.write_downgrade(group, records, reply, Some(cause));
+        }
         let compute = self.may_compute(stored, wall_ms).then_some(wall_ms);
         let records = leave::remove(group, stored, topics, members, compute);
         let records = records.into_iter().map(Record::Consumer).collect();
@@ -214,7 +310,7 @@ impl Coordinator {
         group.target_timestamp == 0 || wall_ms.saturating_sub(group.target_timestamp) >= interval
     }
 
-    fn write(
+    pub(super) fn write(
         &mut self,
         group: &Arc<str>,
         records: Vec<Record>,
@@ -316,26 +412,32 @@ impl Coordinator {
         self.expel(now, group, member, Cause::SessionExpired { member: member.to_string() });
     }
 
-    /// A member has had time enough to let go.
-    pub(in crate::coordinator) fn consumer_release(
+    /// A member has had time enough to do what it has to.
+    pub(in crate::coordinator) fn consumer_duty(
         &mut self,
         now: Instant,
         at: Instant,
         group: &Arc<str>,
         member: &Arc<str>,
+        duty: Duty,
     ) {
         let Some(live) = self.volatile.consumer.get_mut(group) else { return };
-        if !live.release_is_late(member, at) {
+        if !live.is_late(member, duty, at) {
             return;
         }
         if self.is_writing(group) {
             let timers = &mut self.volatile.timers;
             if let Some(live) = self.volatile.consumer.get_mut(group) {
-                live.expect_release(timers, group, member, Some(now + AGAIN));
+                live.expect(timers, group, member, duty, Some(now + AGAIN));
             }
             return;
         }
-        self.expel(now, group, member, Cause::RebalanceTimeout { member: member.to_string() });
+        let member_id = member.to_string();
+        let cause = match duty {
+            Duty::Release | Duty::Rejoin => Cause::RebalanceTimeout { member: member_id },
+            Duty::Sync => Cause::SyncTimeout { member: member_id },
+        };
+        self.expel(now, group, member, cause);
     }
 
     fn expel(&mut self, now: Instant, group: &Arc<str>, member: &Arc<str>, cause: Cause) {
@@ -357,7 +459,18 @@ impl Coordinator {
     /// Records about a group could not be written: members that were to go are still there and are
     /// looked after again, and so are topics and targets.
     pub(in crate::coordinator) fn guard_consumers(&mut self, now: Instant, group: &Arc<str>) {
-        let Some(Group::Consumer(stored)) = self.durable.group(group) else { return };
+        let stored = match self.durable.group(group) {
+            Some(Group::Consumer(stored)) => stored,
+            // It was to become a consumer group, and stays what it was.
+            Some(Group::Classic(_)) => {
+                if let Some(mut live) = self.volatile.consumer.remove(group) {
+                    live.stop(&mut self.volatile.timers, group);
+                }
+                self.with_group(now, group, |_, _| {});
+                return;
+            }
+            None => return,
+        };
         let timers = &mut self.volatile.timers;
         let live = self.volatile.consumer.entry(group.clone()).or_default();
         for member in stored.members.keys() {
@@ -411,16 +524,17 @@ impl Coordinator {
     pub(in crate::coordinator) fn load_consumer(&mut self, now: Instant, group: &Arc<str>) {
         let Some(stored) = self.consumer_group(group) else { return };
         let releases = |m: &ConsumerMember| {
-            (m.state == super::stored::MemberState::Unrevoked).then_some(m.rebalance_timeout_ms)
+            (m.state == super::stored::MemberState::Unrevoked && m.classic.is_none())
+                .then_some(m.rebalance_timeout_ms)
         };
-        let members: Vec<_> = stored.members.iter().map(|(id, m)| (id.clone(), releases(m))).collect();
-        let session = now + self.config.consumer_session_timeout;
+        let member = |(id, m): (&Arc<str>, &ConsumerMember)| (id.clone(), self.session_of(m), releases(m));
+        let members: Vec<_> = stored.members.iter().map(member).collect();
         let timers = &mut self.volatile.timers;
         let live = self.volatile.consumer.entry(group.clone()).or_default();
-        for (member, release) in members {
-            live.renew_session(timers, group, &member, session);
+        for (member, session, release) in members {
+            live.renew_session(timers, group, &member, now + session);
             let release = release.map(|ms| now + crate::coordinator::durable::millis(ms));
-            live.expect_release(timers, group, &member, release);
+            live.expect(timers, group, &member, Duty::Release, release);
         }
         live.look_after_target(timers, group, now + AGAIN);
     }

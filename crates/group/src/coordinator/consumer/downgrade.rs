@@ -1,0 +1,138 @@
+//! A consumer group whose last member of the consumer protocol goes becomes a classic group again: its targets become
+//! assignments, its epoch the generation.
+//!
+//! Mirrors `validateOnlineDowngradeWithFencedMembers` and `ClassicGroup.fromConsumerGroup`.
+
+use super::{
+    ConsumerRecord,
+    draft::Draft,
+    stored::{ConsumerMember, Partitions, StoredConsumer},
+};
+use crate::{
+    coordinator::{
+        classic::{Migrant, record_of_migrants, version_of},
+        config::CoordinatorConfig,
+        durable::millis,
+        output::ClientInfo,
+        record::Record,
+    },
+    topics::Topics,
+};
+use bytes::Bytes;
+use std::{collections::BTreeMap, sync::Arc};
+use tontine_wire::{
+    Uuid,
+    consumer_protocol::{Assignment, TopicPartitions},
+    group_records::*,
+};
+
+/// Whether the group becomes classic when these members go, and this many classic ones come.
+pub(super) fn is_due(
+    group: &StoredConsumer,
+    leaving: &[Arc<str>],
+    joining: usize,
+    config: &CoordinatorConfig,
+) -> bool {
+    let mut stay = group.members.iter().filter(|(id, _)| !leaving.contains(id)).map(|(_, member)| member);
+    let goes = |id: &Arc<str>| group.members.get(id).is_some_and(|member| member.classic.is_none());
+    let left = group.members.len().saturating_sub(leaving.len()) + joining;
+    config.consumer_migration_policy.downgrades()
+        && leaving.iter().any(goes)
+        && (1..=config.group_max_size).contains(&left)
+        && stay.all(|member| member.classic.is_some())
+}
+
+/// Records that end the consumer group and begin the classic one, without `leaving`. `joining` takes the place of the
+/// member that it names.
+pub(super) fn records(
+    id: &str,
+    group: &StoredConsumer,
+    leaving: &[Arc<str>],
+    joining: Option<(&Arc<str>, &Arc<str>, &ConsumerMember)>,
+    topics: &Topics,
+    wall_ms: i64,
+) -> Vec<Record> {
+    let names: BTreeMap<Uuid, &str> = topics.iter().map(|(name, topic)| (topic.id, &**name)).collect();
+    let mut migrants = Vec::new();
+    for (member_id, member) in &group.members {
+        let (new_id, member) = match joining {
+            Some((replaced, new_id, member)) if replaced == member_id => (new_id, member),
+            _ => (member_id, member),
+        };
+        if !leaving.contains(new_id) {
+            migrants.push(migrant(new_id, member, group.targets.get(member_id), &names));
+        }
+    }
+    let mut records: Vec<Record> = tombstones(id, group).into_iter().map(Record::Consumer).collect();
+    records.push(record_of_migrants(id.into(), group.epoch, wall_ms, migrants));
+    records
+}
+
+fn migrant(
+    id: &Arc<str>,
+    member: &ConsumerMember,
+    target: Option<&Partitions>,
+    names: &BTreeMap<Uuid, &str>,
+) -> Migrant {
+    let classic = member.classic.clone().unwrap_or_default();
+    let assigned_partitions = target.into_iter().flatten().filter_map(|(topic, partitions)| {
+        let topic = (*names.get(topic)?).to_owned();
+        Some(TopicPartitions { topic, partitions: partitions.iter().copied().collect() })
+    });
+    let assigned = Assignment {
+        assigned_partitions: assigned_partitions.filter(|topic| !topic.partitions.is_empty()).collect(),
+        user_data: None,
+    };
+    Migrant {
+        id: id.clone(),
+        instance_id: member.instance_id.clone(),
+        client: ClientInfo { client_id: member.client_id.clone(), client_host: member.client_host.clone() },
+        session_timeout: millis(classic.session_timeout_ms),
+        rebalance_timeout: millis(member.rebalance_timeout_ms),
+        protocols: classic.supported_protocols.into_iter().map(|p| (p.name, p.metadata)).collect(),
+        assigned,
+    }
+}
+
+/// What a classic member has, in the words and the version that it speaks.
+pub(super) fn assignment_of(member: &ConsumerMember, topics: &Topics) -> Bytes {
+    let names: BTreeMap<Uuid, &str> = topics.iter().map(|(name, topic)| (topic.id, &**name)).collect();
+    let assigned_partitions = member.assigned.iter().filter_map(|(topic, partitions)| {
+        let topic = (*names.get(topic)?).to_owned();
+        Some(TopicPartitions { topic, partitions: partitions.keys().copied().collect() })
+    });
+    let assigned_partitions = assigned_partitions.filter(|topic| !topic.partitions.is_empty()).collect();
+    let version = member
+        .classic
+        .as_ref()
+        .and_then(|classic| classic.supported_protocols.first())
+        .map_or(0, |protocol| version_of(&protocol.metadata));
+    Assignment { assigned_partitions, user_data: None }.to_assignment(version)
+}
+
+/// In Kafka's order: what members have, what they are to have, what they want, and the group.
+fn tombstones(id: &str, group: &StoredConsumer) -> Vec<ConsumerRecord> {
+    let group_id = id.to_owned();
+    let topics = Topics::new();
+    let mut draft = Draft::new(id, group, &topics);
+    let members = |of: fn(String, String) -> ConsumerRecord| {
+        group.members.keys().map(move |member| of(id.to_owned(), member.to_string()))
+    };
+    draft.records.extend(members(|group_id, member_id| {
+        ConsumerRecord::Current(ConsumerGroupCurrentMemberAssignmentKey { group_id, member_id }, None)
+    }));
+    draft.records.extend(members(|group_id, member_id| {
+        ConsumerRecord::Target(ConsumerGroupTargetAssignmentMemberKey { group_id, member_id }, None)
+    }));
+    let target = ConsumerGroupTargetAssignmentMetadataKey { group_id: group_id.clone() };
+    draft.records.push(ConsumerRecord::TargetEpoch(target, None));
+    draft.records.extend(members(|group_id, member_id| {
+        ConsumerRecord::Member(ConsumerGroupMemberMetadataKey { group_id, member_id }, None)
+    }));
+    for regular_expression in group.regexes.keys().cloned() {
+        let key = ConsumerGroupRegularExpressionKey { group_id: group_id.clone(), regular_expression };
+        draft.records.push(ConsumerRecord::Regex(key, None));
+    }
+    draft.records.push(ConsumerRecord::Group(ConsumerGroupMetadataKey { group_id }, None));
+    draft.records
+}

@@ -1,0 +1,126 @@
+//! A classic group with members becomes a consumer group: its members stay what they are, their last assignment becomes
+//! what they have and what they are to have, their generation becomes their epoch.
+//!
+//! Whether it happens is decided here, and what is written. Mirrors `validateOnlineUpgrade` and
+//! `ConsumerGroup.fromClassicGroup`.
+
+use super::{
+    draft::Draft,
+    stored::{ConsumerMember, Held, Partitions, StoredConsumer},
+    target::metadata_hash,
+    validate::Refusal,
+};
+use crate::{
+    coordinator::{
+        classic::{ClassicGroup, Member},
+        config::CoordinatorConfig,
+        durable::as_millis,
+    },
+    topics::Topics,
+};
+use std::{collections::BTreeMap, sync::Arc};
+use tontine_wire::{
+    ErrorCode,
+    consumer_protocol::{Assignment, Subscription, TopicPartitions},
+    group_records::{ClassicMemberMetadata, ClassicProtocol},
+};
+
+const CUSTOM: &str = "an unsupported custom assignor is in use. Please refer to the documentation or switch to a \
+                      default assignor before re-attempting the upgrade";
+const MALFORMED: &str = "the embedded consumer protocol is malformed";
+
+fn refused(group: &ClassicGroup, why: &str) -> Refusal {
+    let message = format!("Cannot upgrade classic group {} to consumer group because {why}.", group.id);
+    Refusal::new(ErrorCode::GROUP_ID_NOT_FOUND, message)
+}
+
+/// Whether the group may become a consumer group while it has members.
+pub(super) fn check(group: &ClassicGroup, config: &CoordinatorConfig) -> Result<(), Refusal> {
+    if !config.consumer_migration_policy.upgrades() {
+        return Err(refused(group, "online upgrade is disabled"));
+    }
+    if !group.is_of_consumers() {
+        return Err(refused(group, "the group does not use the consumer embedded protocol"));
+    }
+    if group.members().count() > config.consumer_group_max_size {
+        return Err(refused(group, "the group size exceeds the consumer group maximum size"));
+    }
+    Ok(())
+}
+
+/// The group as a consumer group, with the records that make it one.
+pub(super) fn convert(
+    group: &ClassicGroup,
+    topics: &Topics,
+) -> Result<(StoredConsumer, Vec<super::ConsumerRecord>), Refusal> {
+    let members: Result<BTreeMap<Arc<str>, ConsumerMember>, &str> =
+        group.members().map(|member| Ok((member.id.clone(), as_consumer(group, member, topics)?))).collect();
+    let members = members.map_err(|why| refused(group, why))?;
+    let empty = StoredConsumer::default();
+    let mut draft = Draft::new(&group.id, &empty, topics);
+    members.iter().for_each(|(id, member)| draft.write_member(id, member));
+    let mut wanted = BTreeMap::new();
+    for name in members.values().flat_map(|member| &member.names) {
+        if let Some((name, topic)) = topics.get_key_value(name) {
+            wanted.insert(name.clone(), topic.clone());
+        }
+    }
+    let wanted: Vec<_> = wanted.into_iter().collect();
+    draft.bump(group.generation(), metadata_hash(&wanted));
+    for (id, member) in &members {
+        let target = member.assigned.iter().map(|(topic, held)| (*topic, held.keys().copied().collect()));
+        draft.write_target(id, target.collect::<Partitions>());
+    }
+    draft.write_target_epoch(group.generation(), 0);
+    members.iter().for_each(|(id, member)| draft.write_current(id, member));
+    let mut stored = StoredConsumer::default();
+    draft.records.iter().for_each(|record| stored.apply(record));
+    Ok((stored, draft.records))
+}
+
+fn as_consumer(
+    group: &ClassicGroup,
+    member: &Member,
+    topics: &Topics,
+) -> Result<ConsumerMember, &'static str> {
+    let protocols = member.protocols();
+    let chosen = group.protocol().unwrap_or_else(|| protocols.first().map_or("", |(name, _)| name));
+    let subscription = Subscription::from_metadata(member.metadata(chosen)).map_err(|_| MALFORMED)?;
+    let assignment = Assignment::from_assignment(member.assignment.clone()).map_err(|_| MALFORMED)?;
+    if assignment.user_data.is_some_and(|data| !data.is_empty()) {
+        return Err(CUSTOM);
+    }
+    let generation = group.generation();
+    let supported_protocols =
+        protocols.into_iter().map(|(name, metadata)| ClassicProtocol { name: name.to_owned(), metadata });
+    Ok(ConsumerMember {
+        instance_id: member.instance_id.clone(),
+        rack_id: subscription.rack_id,
+        client_id: member.client.client_id.clone(),
+        client_host: member.client.client_host.clone(),
+        names: subscription.topics.into_iter().collect(),
+        rebalance_timeout_ms: as_millis(member.rebalance_timeout()),
+        classic: Some(ClassicMemberMetadata {
+            session_timeout_ms: as_millis(member.session_timeout()),
+            supported_protocols: supported_protocols.collect(),
+        }),
+        epoch: generation,
+        previous_epoch: generation,
+        assigned: held(&assignment.assigned_partitions, topics, generation),
+        ..ConsumerMember::default()
+    })
+}
+
+/// Partitions by the ids of their topics, of topics and partitions that exist.
+fn held(partitions: &[TopicPartitions], topics: &Topics, epoch: i32) -> Held {
+    let mut held = Held::new();
+    for named in partitions {
+        let Some(topic) = topics.get(&named.topic) else { continue };
+        let there = named.partitions.iter().filter(|partition| (0..topic.partitions).contains(*partition));
+        let there: BTreeMap<i32, i32> = there.map(|partition| (*partition, epoch)).collect();
+        if !there.is_empty() {
+            held.entry(topic.id).or_default().extend(there);
+        }
+    }
+    held
+}
