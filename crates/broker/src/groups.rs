@@ -47,6 +47,7 @@ pub(crate) fn coordinator_config(settings: &Settings, unix_ms_at_origin: i64) ->
         consumer_session_timeout: settings.group_consumer_session_timeout,
         consumer_heartbeat_interval: settings.group_consumer_heartbeat_interval,
         consumer_assignment_interval: settings.group_consumer_assignment_interval,
+        consumer_migration_policy: settings.group_consumer_migration_policy,
         consumer_group_max_size: settings.group_consumer_max_size,
         offset_metadata_max_bytes: settings.offset_metadata_max_bytes,
         offsets_retention: settings.offsets_retention,

@@ -51,7 +51,6 @@ pub(super) const KNOWN: &[&str] = &[
     "follower.fetch.last.tiered.offset.enable",
     "follower.replication.throttled.rate",
     "group.consumer.assignors",
-    "group.consumer.migration.policy",
     "group.coordinator.append.linger.ms",
     "group.coordinator.background.threads",
     "group.coordinator.cached.buffer.max.bytes",

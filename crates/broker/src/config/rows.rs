@@ -50,6 +50,7 @@ pub const BROKER: &[Row] = &[
     row("group.consumer.max.heartbeat.interval.ms", "15000", int(1), "the longest consumer.heartbeat.interval.ms of a group"),
     row("group.consumer.max.session.timeout.ms", "60000", int(1), "the longest consumer.session.timeout.ms of a group"),
     row("group.consumer.max.size", "2147483647", int(1), "the most members of a consumer group"),
+    row("group.consumer.migration.policy", "bidirectional", OneOf(&["bidirectional", "upgrade", "downgrade", "disabled"]), "whether groups with members go over to the other protocol, and which way"),
     row("group.consumer.min.assignment.interval.ms", "0", int(0), "the shortest consumer.assignment.interval.ms of a group"),
     row("group.consumer.min.heartbeat.interval.ms", "5000", int(1), "the shortest consumer.heartbeat.interval.ms of a group"),
     row("group.consumer.min.session.timeout.ms", "45000", int(1), "the shortest consumer.session.timeout.ms of a group"),

@@ -4,6 +4,7 @@
 use super::{BrokerConfig, TopicConfig, rows};
 use std::str::FromStr;
 use std::time::Duration;
+use tontine_group::coordinator::MigrationPolicy;
 
 fn parse<T: FromStr + Default>(value: Option<&str>) -> T {
     value.and_then(|text| text.trim().parse().ok()).unwrap_or_default()
@@ -30,6 +31,7 @@ pub struct Settings {
     pub group_consumer_assignment_interval: Duration,
     pub group_consumer_heartbeat_interval: Duration,
     pub group_consumer_max_size: usize,
+    pub group_consumer_migration_policy: MigrationPolicy,
     pub group_consumer_session_timeout: Duration,
     pub group_initial_rebalance_delay: Duration,
     pub group_max_session_timeout: Duration,
@@ -62,6 +64,12 @@ impl Settings {
             group_consumer_assignment_interval: millis(value("group.consumer.assignment.interval.ms")),
             group_consumer_heartbeat_interval: millis(value("group.consumer.heartbeat.interval.ms")),
             group_consumer_max_size: parse(value("group.consumer.max.size")),
+            group_consumer_migration_policy: match value("group.consumer.migration.policy") {
+                Some("upgrade") => MigrationPolicy::Upgrade,
+                Some("downgrade") => MigrationPolicy::Downgrade,
+                Some("disabled") => MigrationPolicy::Disabled,
+                Some(_) | None => MigrationPolicy::Bidirectional,
+            },
             group_consumer_session_timeout: millis(value("group.consumer.session.timeout.ms")),
             group_initial_rebalance_delay: millis(value("group.initial.rebalance.delay.ms")),
             group_max_session_timeout: millis(value("group.max.session.timeout.ms")),

@@ -11,6 +11,8 @@ use tontine_wire::api::consumer_group_heartbeat::{
     ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse, TopicPartitions,
 };
 use tontine_wire::api::create_partitions::{CreatePartitionsRequest, CreatePartitionsTopic};
+use tontine_wire::api::heartbeat::HeartbeatRequest;
+use tontine_wire::api::join_group::{JoinGroupRequest, JoinGroupRequestProtocol};
 use tontine_wire::api::list_groups::ListGroupsRequest;
 use tontine_wire::api::offset_commit::{
     OffsetCommitRequest, OffsetCommitRequestPartition, OffsetCommitRequestTopic,
@@ -18,6 +20,8 @@ use tontine_wire::api::offset_commit::{
 use tontine_wire::api::offset_fetch::{
     OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchRequestTopics,
 };
+use tontine_wire::api::sync_group::{SyncGroupRequest, SyncGroupRequestAssignment};
+use tontine_wire::consumer_protocol as embedded;
 use tontine_wire::{ErrorCode, Uuid};
 
 /// A member that does at once what it is told.
@@ -285,4 +289,100 @@ fn a_member_that_leaves_hands_its_partitions_over() {
     assert_eq!(b.leave(&mut rig).member_epoch, -1);
     a.beat(&mut rig);
     assert_eq!(a.size(), 4);
+}
+
+/// Metadata of a classic member that owns these partitions of `t`.
+fn metadata(owned: &[i32], generation_id: i32) -> bytes::Bytes {
+    let owned = embedded::TopicPartitions { topic: "t".into(), partitions: owned.to_vec() };
+    let owned_partitions = if owned.partitions.is_empty() { Vec::new() } else { vec![owned] };
+    let subscription = embedded::Subscription {
+        topics: vec!["t".into()],
+        owned_partitions,
+        generation_id,
+        ..Default::default()
+    };
+    subscription.to_metadata(3)
+}
+
+fn join(id: &str, owned: &[i32], generation: i32) -> JoinGroupRequest {
+    let protocol =
+        JoinGroupRequestProtocol { name: "cooperative-sticky".into(), metadata: metadata(owned, generation) };
+    JoinGroupRequest {
+        group_id: "g".into(),
+        session_timeout_ms: 10_000,
+        rebalance_timeout_ms: 60_000,
+        member_id: id.into(),
+        protocol_type: "consumer".into(),
+        protocols: vec![protocol],
+        ..Default::default()
+    }
+}
+
+fn sync(rig: &mut Rig, conn: ConnId, id: &str, generation_id: i32, leads: Option<&[i32]>) -> Vec<i32> {
+    let assignment = |partitions: &[i32]| {
+        let all = embedded::TopicPartitions { topic: "t".into(), partitions: partitions.to_vec() };
+        let assignment = embedded::Assignment { assigned_partitions: vec![all], user_data: None };
+        SyncGroupRequestAssignment { member_id: id.into(), assignment: assignment.to_assignment(3) }
+    };
+    let request = SyncGroupRequest {
+        group_id: "g".into(),
+        generation_id,
+        member_id: id.into(),
+        assignments: leads.map(assignment).into_iter().collect(),
+        ..Default::default()
+    };
+    let answer = rig.ask(conn, 5, request);
+    assert_eq!(answer.error_code, ErrorCode::NONE);
+    let assigned = embedded::Assignment::from_assignment(answer.assignment).unwrap().assigned_partitions;
+    assigned.into_iter().flat_map(|topic| topic.partitions).collect()
+}
+
+#[test]
+fn a_classic_group_goes_over_and_comes_back_and_nobody_loses_what_it_keeps() {
+    let mut rig = Rig::with_topic("t", 4);
+    let a = rig.connect(1);
+    let id = rig.ask(a, 9, join("", &[], -1)).member_id;
+    rig.ask(a, 9, join(&id, &[], -1));
+    assert_eq!(sync(&mut rig, a, &id, 1, Some(&[0, 1, 2, 3])), [0, 1, 2, 3]);
+    let mut b = Member::new(&mut rig, 1, "g", "b", &["t"]);
+    b.beat(&mut rig);
+    assert_eq!((b.epoch, b.size()), (2, 0));
+    let heartbeat = |generation_id| HeartbeatRequest {
+        group_id: "g".into(),
+        generation_id,
+        member_id: id.clone(),
+        ..Default::default()
+    };
+    assert_eq!(rig.ask(a, 4, heartbeat(1)).error_code, ErrorCode::REBALANCE_IN_PROGRESS);
+    let joined = rig.ask(a, 9, join(&id, &[0, 1, 2, 3], 1));
+    assert_eq!((joined.error_code, joined.generation_id), (ErrorCode::NONE, 1));
+    let keeps = sync(&mut rig, a, &id, 1, None);
+    assert_eq!(keeps.len(), 2);
+    let joined = rig.ask(a, 9, join(&id, &keeps, 1));
+    assert_eq!(joined.generation_id, 2);
+    assert_eq!(sync(&mut rig, a, &id, 2, None), keeps);
+    b.beat(&mut rig);
+    assert_eq!(b.size(), 2);
+    let conn = rig.connect(1);
+    let group = describe(&mut rig, conn, &["g"]).remove(0);
+    assert_eq!(group.members.iter().map(|member| member.member_type).collect::<Vec<_>>(), [1, 0]);
+    b.leave(&mut rig);
+    assert_eq!(rig.ask(a, 4, heartbeat(2)).error_code, ErrorCode::REBALANCE_IN_PROGRESS);
+    let joined = rig.ask(a, 9, join(&id, &keeps, 2));
+    assert_eq!((joined.generation_id, joined.leader), (3, id.clone()));
+    assert_eq!(sync(&mut rig, a, &id, 3, Some(&[0, 1, 2, 3])), [0, 1, 2, 3]);
+    let listed = rig.ask(conn, 5, ListGroupsRequest::default()).groups.remove(0);
+    assert_eq!((listed.group_type.as_str(), listed.group_state.as_str()), ("classic", "Stable"));
+}
+
+#[test]
+fn a_live_group_stays_what_it_is_when_migration_is_disabled() {
+    let mut rig = Rig::new(1, &[("group.consumer.migration.policy", "disabled")]);
+    rig.topic("t", 4);
+    let a = rig.connect(1);
+    let id = rig.ask(a, 9, join("", &[], -1)).member_id;
+    rig.ask(a, 9, join(&id, &[], -1));
+    sync(&mut rig, a, &id, 1, Some(&[0, 1, 2, 3]));
+    let mut b = Member::new(&mut rig, 1, "g", "b", &["t"]);
+    assert_eq!(b.beat(&mut rig).error_code, ErrorCode::GROUP_ID_NOT_FOUND);
 }

@@ -88,17 +88,22 @@ impl Appends {
 
     /// Whether something about this group is on its way.
     pub(super) fn touch(&self, group: &str) -> bool {
-        self.in_flight.values().any(|append| append.records.iter().any(|r| r.group() == group))
+        self.of(group).next().is_some()
     }
 
-    /// Whether a group is on its way from one protocol to the other.
-    pub(super) fn convert(&self, group: &str) -> bool {
-        let converts = |append: &InFlight| {
-            let mut of_group = append.records.iter().filter(|record| record.group() == group);
-            of_group.clone().any(|record| matches!(record, Record::GroupMetadata(..)))
-                && of_group.any(|record| matches!(record, Record::Consumer(_)))
-        };
-        self.in_flight.values().any(converts)
+    /// Whether something about this group is on its way that only a consumer group has.
+    pub(super) fn touch_consumer(&self, group: &str) -> bool {
+        self.of(group).any(|record| matches!(record, Record::Consumer(_)))
+    }
+
+    /// Whether something about this group is on its way that only a classic group has.
+    pub(super) fn touch_classic(&self, group: &str) -> bool {
+        self.of(group).any(|record| matches!(record, Record::GroupMetadata(..)))
+    }
+
+    fn of(&self, group: &str) -> impl Iterator<Item = &Record> {
+        let records = self.in_flight.values().flat_map(|append| &append.records);
+        records.filter(move |record| record.group() == group)
     }
 
     /// Nobody waits for this reply any more.

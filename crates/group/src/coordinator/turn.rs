@@ -76,6 +76,12 @@ impl Coordinator {
             Ok(()) => {
                 append.records.iter().for_each(|record| self.durable.apply(record));
                 self.send(append.replies);
+                if let After::Downgraded { group, .. } = &append.after
+                    && let Some(mut live) = self.volatile.consumer.remove(group)
+                {
+                    // Before the sessions of the classic members begin: timers are known by group, member and time.
+                    live.stop(&mut self.volatile.timers, group);
+                }
                 self.guard_sessions(now, &append.records);
             }
             Err(code) => self.send_spoiled(append.replies, code),
@@ -133,10 +139,6 @@ impl Coordinator {
         if result.is_err() {
             return self.guard_consumers(now, group);
         }
-        if let Some(mut live) = self.volatile.consumer.remove(group) {
-            live.stop(&mut self.volatile.timers, group);
-        }
-        // The sessions of the classic members begin now.
         self.with_group(now, group, |group, fx| {
             if let Some(cause) = rebalance {
                 group.prepare(fx, cause);

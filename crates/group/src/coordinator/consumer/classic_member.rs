@@ -19,7 +19,7 @@ use crate::{
         record::Record,
         timers::Duty,
     },
-    time::Instant,
+    time::{Duration, Instant},
     topics::Topics,
 };
 use std::{collections::BTreeMap, sync::Arc};
@@ -130,6 +130,7 @@ impl Coordinator {
             request: &spoken,
             wall_ms: self.wall_ms(now),
             classic: Some(classic),
+            is_upgraded: false,
         };
         let beaten = heartbeat.decide().map_err(|Refusal { code, .. }| Refused(code, shown.clone()))?;
         let mut response = JoinGroupResponse {
@@ -158,25 +159,13 @@ impl Coordinator {
             return Ok(());
         }
         self.arm_for(now, &group, &beaten, millis(request.session_timeout_ms));
-        self.expect_of_classic(now, &group, &beaten.member, millis(rebalance_timeout_ms));
+        // Who has joined fetches its assignment in time; the time begins anew with every join.
+        self.expect(now, &group, &beaten.member, Duty::Rejoin, None);
+        self.expect(now, &group, &beaten.member, Duty::Sync, None);
+        self.expect(now, &group, &beaten.member, Duty::Sync, Some(millis(rebalance_timeout_ms)));
         let records = beaten.records.into_iter().map(Record::Consumer).collect();
         self.write(&group, records, Some((ticket, response.into())), beaten.cause);
         Ok(())
-    }
-
-    /// Who has joined fetches its assignment in time.
-    fn expect_of_classic(
-        &mut self,
-        now: Instant,
-        group: &Arc<str>,
-        member: &Arc<str>,
-        within: crate::time::Duration,
-    ) {
-        let timers = &mut self.volatile.timers;
-        let live = self.volatile.consumer.entry(group.clone()).or_default();
-        live.expect(timers, group, member, Duty::Rejoin, None);
-        live.expect(timers, group, member, Duty::Sync, None);
-        live.expect(timers, group, member, Duty::Sync, Some(now + within));
     }
 
     /// SyncGroup on a consumer group: the assignment as it is, at once.
@@ -201,23 +190,20 @@ impl Coordinator {
             return self.answer(ticket, sync_refused(ErrorCode::INCONSISTENT_GROUP_PROTOCOL));
         }
         // A member that has joined and must let go of something first will join again anyway.
-        if member.epoch < group.target_epoch && member.state != MemberState::Unrevoked {
-            let within = millis(member.rebalance_timeout_ms);
-            self.expect_rejoin(now, &request.group_id, &id, within);
-            return self.answer(ticket, sync_refused(ErrorCode::REBALANCE_IN_PROGRESS));
-        }
+        let rejoins = member.epoch < group.target_epoch && member.state != MemberState::Unrevoked;
+        let within = millis(member.rebalance_timeout_ms);
         let response = SyncGroupResponse {
             protocol_type: request.protocol_type.clone(),
             protocol_name: request.protocol_name.clone(),
             assignment: downgrade::assignment_of(member, topics),
             ..Default::default()
         };
-        let session = millis(classic.session_timeout_ms);
-        let group = self.group_name(&request.group_id);
-        let timers = &mut self.volatile.timers;
-        let live = self.volatile.consumer.entry(group.clone()).or_default();
-        live.expect(timers, &group, &id, Duty::Sync, None);
-        live.renew_session(timers, &group, &id, now + session);
+        self.heard_classic(now, &request.group_id, &id, millis(classic.session_timeout_ms));
+        if rejoins {
+            self.expect(now, &request.group_id, &id, Duty::Rejoin, Some(within));
+            return self.answer(ticket, sync_refused(ErrorCode::REBALANCE_IN_PROGRESS));
+        }
+        self.expect(now, &request.group_id, &id, Duty::Sync, None);
         self.answer(ticket, response);
     }
 
@@ -241,21 +227,27 @@ impl Coordinator {
             || (member.state == MemberState::Unreleased && !waits(group, &id, member));
         let session = millis(member.classic.as_ref().map_or(0, |classic| classic.session_timeout_ms));
         let within = millis(member.rebalance_timeout_ms);
-        let group = self.group_name(&request.group_id);
-        let timers = &mut self.volatile.timers;
-        let live = self.volatile.consumer.entry(group.clone()).or_default();
-        live.renew_session(timers, &group, &id, now + session);
+        self.heard_classic(now, &request.group_id, &id, session);
         if rejoins {
-            self.expect_rejoin(now, &group, &id, within);
+            self.expect(now, &request.group_id, &id, Duty::Rejoin, Some(within));
         }
         self.answer(ticket, answer(if rejoins { ErrorCode::REBALANCE_IN_PROGRESS } else { ErrorCode::NONE }));
     }
 
-    fn expect_rejoin(&mut self, now: Instant, group: &str, member: &Arc<str>, within: crate::time::Duration) {
+    /// Every request of a member is a sign of life, whatever it is answered.
+    fn heard_classic(&mut self, now: Instant, group: &str, member: &Arc<str>, session: Duration) {
         let group = self.group_name(group);
         let timers = &mut self.volatile.timers;
         let live = self.volatile.consumer.entry(group.clone()).or_default();
-        live.expect(timers, &group, member, Duty::Rejoin, Some(now + within));
+        live.renew_session(timers, &group, member, now + session);
+    }
+
+    /// The member has so long for something, or no longer has to do it.
+    fn expect(&mut self, now: Instant, group: &str, member: &Arc<str>, duty: Duty, within: Option<Duration>) {
+        let group = self.group_name(group);
+        let timers = &mut self.volatile.timers;
+        let live = self.volatile.consumer.entry(group.clone()).or_default();
+        live.expect(timers, &group, member, duty, within.map(|within| now + within));
     }
 
     /// The member of the classic protocol that speaks, if it is one.

@@ -1,12 +1,13 @@
-//! A consumer group whose last member of the consumer protocol goes becomes a classic group again: its targets become
-//! assignments, its epoch the generation.
+//! A consumer group whose last member of the consumer protocol goes becomes a classic group again: what its members have
+//! becomes their assignments, its epoch the generation.
 //!
-//! Mirrors `validateOnlineDowngradeWithFencedMembers` and `ClassicGroup.fromConsumerGroup`.
+//! Kafka takes what they are to have. A member that still uses more, and has not joined again when the group goes over
+//! once more, would then share partitions with somebody else. Mirrors `validateOnlineDowngradeWithFencedMembers` and `ClassicGroup.fromConsumerGroup`.
 
 use super::{
     ConsumerRecord,
     draft::Draft,
-    stored::{ConsumerMember, Partitions, StoredConsumer},
+    stored::{ConsumerMember, StoredConsumer, each},
 };
 use crate::{
     coordinator::{
@@ -60,7 +61,7 @@ pub(super) fn records(
             _ => (member_id, member),
         };
         if !leaving.contains(new_id) {
-            migrants.push(migrant(new_id, member, group.targets.get(member_id), &names));
+            migrants.push(migrant(new_id, member, &names));
         }
     }
     let mut records: Vec<Record> = tombstones(id, group).into_iter().map(Record::Consumer).collect();
@@ -68,21 +69,19 @@ pub(super) fn records(
     records
 }
 
-fn migrant(
-    id: &Arc<str>,
-    member: &ConsumerMember,
-    target: Option<&Partitions>,
-    names: &BTreeMap<Uuid, &str>,
-) -> Migrant {
+fn migrant(id: &Arc<str>, member: &ConsumerMember, names: &BTreeMap<Uuid, &str>) -> Migrant {
     let classic = member.classic.clone().unwrap_or_default();
-    let assigned_partitions = target.into_iter().flatten().filter_map(|(topic, partitions)| {
-        let topic = (*names.get(topic)?).to_owned();
-        Some(TopicPartitions { topic, partitions: partitions.iter().copied().collect() })
-    });
-    let assigned = Assignment {
-        assigned_partitions: assigned_partitions.filter(|topic| !topic.partitions.is_empty()).collect(),
-        user_data: None,
+    let mut has: BTreeMap<&str, Vec<i32>> = BTreeMap::new();
+    for (topic, partition) in each(&member.assigned).chain(each(&member.revoking)) {
+        if let Some(name) = names.get(&topic) {
+            has.entry(name).or_default().push(partition);
+        }
+    }
+    let topic = |(topic, mut partitions): (&str, Vec<i32>)| {
+        partitions.sort_unstable();
+        TopicPartitions { topic: topic.to_owned(), partitions }
     };
+    let assigned = Assignment { assigned_partitions: has.into_iter().map(topic).collect(), user_data: None };
     Migrant {
         id: id.clone(),
         instance_id: member.instance_id.clone(),

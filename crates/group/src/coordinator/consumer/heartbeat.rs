@@ -30,6 +30,8 @@ pub(in crate::coordinator) struct Heartbeat<'a> {
     pub(in crate::coordinator) wall_ms: i64,
     /// What a member of the classic protocol said: its JoinGroup is answered as a heartbeat, too.
     pub(in crate::coordinator) classic: Option<ClassicMemberMetadata>,
+    /// The group was a classic one until now: its assignment is not what an assignor here would make of it.
+    pub(in crate::coordinator) is_upgraded: bool,
 }
 
 /// What comes of it.
@@ -272,7 +274,7 @@ impl Heartbeat<'_> {
         }
         let is_new_group = draft.group.epoch == 0;
         let assignor = preferred(draft.each_member().map(|(_, member)| member));
-        let changed = resubscribed || assignor != preferred(draft.group.members.values());
+        let changed = resubscribed || self.is_upgraded || assignor != preferred(draft.group.members.values());
         if changed || is_new_group {
             let hash = metadata_hash(&draft.wanted());
             draft.bump(i32::from(is_new_group) + i32::from(changed), hash);

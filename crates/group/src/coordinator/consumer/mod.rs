@@ -20,6 +20,7 @@ mod refresh;
 mod regex;
 pub mod stored;
 mod target;
+mod timeouts;
 mod turn;
 mod upgrade;
 mod validate;

@@ -4,7 +4,7 @@
 use super::{
     ConsumerRecord, Deferred, StoredConsumer, describe, downgrade,
     heartbeat::{Beaten, Heartbeat},
-    leave, refresh,
+    leave,
     stored::ConsumerMember,
     upgrade,
     validate::{self, LEAVE, LEAVE_FOR_A_WHILE, Refusal},
@@ -13,7 +13,7 @@ use crate::{
     cause::Cause,
     coordinator::{
         ClientInfo, Coordinator, Ticket, append::After, durable::Group, effects::Decided, record::Record,
-        session::SessionCheck, timers::Duty, turn::group_tombstone,
+        timers::Duty, turn::group_tombstone,
     },
     time::{Duration, Instant},
     topics::Topics,
@@ -30,12 +30,6 @@ use tontine_wire::{
         leave_group::{MemberIdentity, MemberResponse},
     },
 };
-
-/// A timer that finds records on their way looks again so much later.
-const AGAIN: Duration = Duration::from_millis(5);
-
-/// After a failed write what was to be written is tried again so much later.
-const AFTER_FAILURE: Duration = Duration::from_secs(1);
 
 /// What a classic group of the same name has to become first.
 enum Upgrade {
@@ -112,13 +106,14 @@ impl Coordinator {
             Request::OffsetCommit(request) => (&request.group_id, true),
             _ => return None,
         };
-        let waits = self.is_writing(group)
-            && ((!commits && self.consumer_group(group).is_some()) || self.volatile.appends.convert(group));
+        // Commits are decided by what the group was, as long as it stays of its protocol.
+        let stays = self.consumer_group(group).is_some() && !self.volatile.appends.touch_classic(group);
+        let waits = self.volatile.appends.touch_consumer(group) && !(commits && stays);
         waits.then(|| group.as_str().into())
     }
 
     /// Whether records about this group are on their way to the log.
-    fn is_writing(&self, group: &str) -> bool {
+    pub(super) fn is_writing(&self, group: &str) -> bool {
         self.volatile.appends.touch(group)
     }
 
@@ -142,6 +137,7 @@ impl Coordinator {
             request,
             wall_ms: self.wall_ms(now),
             classic: None,
+            is_upgraded: matches!(upgrade, Upgrade::Members(..)),
         };
         let beaten = heartbeat.decide()?;
         let group: Arc<str> = self.group_name(&request.group_id);
@@ -200,7 +196,7 @@ impl Coordinator {
     }
 
     /// How long a member may be silent.
-    fn session_of(&self, member: &ConsumerMember) -> Duration {
+    pub(super) fn session_of(&self, member: &ConsumerMember) -> Duration {
         match &member.classic {
             Some(classic) => crate::coordinator::durable::millis(classic.session_timeout_ms),
             None => self.config.consumer_session_timeout,
@@ -273,7 +269,7 @@ impl Coordinator {
     }
 
     /// Takes members out of a group, whoever wants it.
-    fn remove_consumers(
+    pub(super) fn remove_consumers(
         &mut self,
         now: Instant,
         group: &Arc<str>,
@@ -304,7 +300,7 @@ impl Coordinator {
         self.write(group, records, reply, Some(cause));
     }
 
-    fn may_compute(&self, group: &StoredConsumer, wall_ms: i64) -> bool {
+    pub(super) fn may_compute(&self, group: &StoredConsumer, wall_ms: i64) -> bool {
         let interval =
             i64::try_from(self.config.consumer_assignment_interval.as_millis()).unwrap_or(i64::MAX);
         group.target_timestamp == 0 || wall_ms.saturating_sub(group.target_timestamp) >= interval
@@ -386,157 +382,6 @@ impl Coordinator {
         };
         let groups = request.group_ids.iter().map(describe).collect();
         self.answer(ticket, ConsumerGroupDescribeResponse { groups, ..Default::default() });
-    }
-
-    /// A session timer of a consumer group fired.
-    pub(in crate::coordinator) fn consumer_session(
-        &mut self,
-        now: Instant,
-        at: Instant,
-        group: &Arc<str>,
-        member: &Arc<str>,
-    ) {
-        let timers = &mut self.volatile.timers;
-        let Some(live) = self.volatile.consumer.get_mut(group) else { return };
-        let Some(session) = live.sessions.get_mut(member) else { return };
-        if session.fired(timers, now, at, group, member) != SessionCheck::Expired {
-            return;
-        }
-        if self.is_writing(group) {
-            let timers = &mut self.volatile.timers;
-            if let Some(live) = self.volatile.consumer.get_mut(group) {
-                live.renew_session(timers, group, member, now + AGAIN);
-            }
-            return;
-        }
-        self.expel(now, group, member, Cause::SessionExpired { member: member.to_string() });
-    }
-
-    /// A member has had time enough to do what it has to.
-    pub(in crate::coordinator) fn consumer_duty(
-        &mut self,
-        now: Instant,
-        at: Instant,
-        group: &Arc<str>,
-        member: &Arc<str>,
-        duty: Duty,
-    ) {
-        let Some(live) = self.volatile.consumer.get_mut(group) else { return };
-        if !live.is_late(member, duty, at) {
-            return;
-        }
-        if self.is_writing(group) {
-            let timers = &mut self.volatile.timers;
-            if let Some(live) = self.volatile.consumer.get_mut(group) {
-                live.expect(timers, group, member, duty, Some(now + AGAIN));
-            }
-            return;
-        }
-        let member_id = member.to_string();
-        let cause = match duty {
-            Duty::Release | Duty::Rejoin => Cause::RebalanceTimeout { member: member_id },
-            Duty::Sync => Cause::SyncTimeout { member: member_id },
-        };
-        self.expel(now, group, member, cause);
-    }
-
-    fn expel(&mut self, now: Instant, group: &Arc<str>, member: &Arc<str>, cause: Cause) {
-        let known = self.consumer_group(group).is_some_and(|stored| stored.members.contains_key(member));
-        match self.volatile.topics.clone() {
-            Some(topics) if known => {
-                self.remove_consumers(now, group, std::slice::from_ref(member), &topics, None, cause);
-            }
-            // Its join never reached the log.
-            Some(_) | None => {
-                let timers = &mut self.volatile.timers;
-                if let Some(live) = self.volatile.consumer.get_mut(group) {
-                    live.forget(timers, group, member);
-                }
-            }
-        }
-    }
-
-    /// Records about a group could not be written: members that were to go are still there and are
-    /// looked after again, and so are topics and targets.
-    pub(in crate::coordinator) fn guard_consumers(&mut self, now: Instant, group: &Arc<str>) {
-        let stored = match self.durable.group(group) {
-            Some(Group::Consumer(stored)) => stored,
-            // It was to become a consumer group, and stays what it was.
-            Some(Group::Classic(_)) => {
-                if let Some(mut live) = self.volatile.consumer.remove(group) {
-                    live.stop(&mut self.volatile.timers, group);
-                }
-                self.with_group(now, group, |_, _| {});
-                return;
-            }
-            None => return,
-        };
-        let timers = &mut self.volatile.timers;
-        let live = self.volatile.consumer.entry(group.clone()).or_default();
-        for member in stored.members.keys() {
-            if !live.sessions.contains_key(member) {
-                live.renew_session(timers, group, member, now + AFTER_FAILURE);
-            }
-        }
-        live.look_after_target(timers, group, now + AFTER_FAILURE);
-    }
-
-    /// The time to compute a target, or to look at topics again, has come.
-    pub(in crate::coordinator) fn consumer_target(&mut self, now: Instant, at: Instant, group: &Arc<str>) {
-        let Some(live) = self.volatile.consumer.get_mut(group) else { return };
-        if live.target_is_due(at) {
-            self.refresh_consumer(now, group, Cause::Coordinator);
-        }
-    }
-
-    fn refresh_consumer(&mut self, now: Instant, group: &Arc<str>, cause: Cause) {
-        let wall_ms = self.wall_ms(now);
-        let writing = self.is_writing(group);
-        let (Some(stored), Some(topics)) = (self.consumer_group(group), self.volatile.topics.as_ref()) else {
-            return;
-        };
-        let may_compute = self.may_compute(stored, wall_ms);
-        if !writing {
-            let records = refresh::refresh(group, stored, topics, wall_ms, may_compute);
-            let records: Vec<Record> = records.into_iter().map(Record::Consumer).collect();
-            let late = !may_compute && (stored.epoch > stored.target_epoch || !records.is_empty());
-            self.write(group, records, None, Some(cause));
-            if !late {
-                return;
-            }
-        }
-        let wait = if writing { AGAIN } else { self.config.consumer_assignment_interval.max(AGAIN) };
-        let timers = &mut self.volatile.timers;
-        let live = self.volatile.consumer.entry(group.clone()).or_default();
-        live.look_after_target(timers, group, now + wait);
-    }
-
-    /// Topics changed: all consumer groups look whether that concerns them.
-    pub(in crate::coordinator) fn consumer_topics(&mut self, now: Instant, topics: &Topics) {
-        self.volatile.topics = Some(topics.clone());
-        let consumers = self.durable.groups().filter(|(_, group)| matches!(group, Group::Consumer(_)));
-        for id in consumers.map(|(id, _)| id.clone()).collect::<Vec<_>>() {
-            self.refresh_consumer(now, &id, Cause::Coordinator);
-        }
-    }
-
-    /// A group that was found in the log: its members' sessions begin.
-    pub(in crate::coordinator) fn load_consumer(&mut self, now: Instant, group: &Arc<str>) {
-        let Some(stored) = self.consumer_group(group) else { return };
-        let releases = |m: &ConsumerMember| {
-            (m.state == super::stored::MemberState::Unrevoked && m.classic.is_none())
-                .then_some(m.rebalance_timeout_ms)
-        };
-        let member = |(id, m): (&Arc<str>, &ConsumerMember)| (id.clone(), self.session_of(m), releases(m));
-        let members: Vec<_> = stored.members.iter().map(member).collect();
-        let timers = &mut self.volatile.timers;
-        let live = self.volatile.consumer.entry(group.clone()).or_default();
-        for (member, session, release) in members {
-            live.renew_session(timers, group, &member, now + session);
-            let release = release.map(|ms| now + crate::coordinator::durable::millis(ms));
-            live.expect(timers, group, &member, Duty::Release, release);
-        }
-        live.look_after_target(timers, group, now + AGAIN);
     }
 
     /// The records that end an empty consumer group.

@@ -1,12 +1,13 @@
 //! A classic group with members becomes a consumer group: its members stay what they are, their last assignment becomes
 //! what they have and what they are to have, their generation becomes their epoch.
 //!
-//! Whether it happens is decided here, and what is written. Mirrors `validateOnlineUpgrade` and
+//! A cooperative member that has not fetched that assignment yet still uses what it had when it joined. Kafka forgets
+//! that; here it has it until it says otherwise. Whether it happens is decided here, and what is written. Mirrors `validateOnlineUpgrade` and
 //! `ConsumerGroup.fromClassicGroup`.
 
 use super::{
     draft::Draft,
-    stored::{ConsumerMember, Held, Partitions, StoredConsumer},
+    stored::{ConsumerMember, Held, Partitions, StoredConsumer, each},
     target::metadata_hash,
     validate::Refusal,
 };
@@ -18,9 +19,12 @@ use crate::{
     },
     topics::Topics,
 };
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 use tontine_wire::{
-    ErrorCode,
+    ErrorCode, Uuid,
     consumer_protocol::{Assignment, Subscription, TopicPartitions},
     group_records::{ClassicMemberMetadata, ClassicProtocol},
 };
@@ -55,7 +59,10 @@ pub(super) fn convert(
 ) -> Result<(StoredConsumer, Vec<super::ConsumerRecord>), Refusal> {
     let members: Result<BTreeMap<Arc<str>, ConsumerMember>, &str> =
         group.members().map(|member| Ok((member.id.clone(), as_consumer(group, member, topics)?))).collect();
-    let members = members.map_err(|why| refused(group, why))?;
+    let mut members = members.map_err(|why| refused(group, why))?;
+    let targets: BTreeMap<Arc<str>, Partitions> =
+        members.iter().map(|(id, member)| (id.clone(), places(&member.assigned))).collect();
+    keep_what_is_used(group, topics, &mut members);
     let empty = StoredConsumer::default();
     let mut draft = Draft::new(&group.id, &empty, topics);
     members.iter().for_each(|(id, member)| draft.write_member(id, member));
@@ -67,10 +74,7 @@ pub(super) fn convert(
     }
     let wanted: Vec<_> = wanted.into_iter().collect();
     draft.bump(group.generation(), metadata_hash(&wanted));
-    for (id, member) in &members {
-        let target = member.assigned.iter().map(|(topic, held)| (*topic, held.keys().copied().collect()));
-        draft.write_target(id, target.collect::<Partitions>());
-    }
+    targets.into_iter().for_each(|(id, target)| draft.write_target(&id, target));
     draft.write_target_epoch(group.generation(), 0);
     members.iter().for_each(|(id, member)| draft.write_current(id, member));
     let mut stored = StoredConsumer::default();
@@ -84,8 +88,8 @@ fn as_consumer(
     topics: &Topics,
 ) -> Result<ConsumerMember, &'static str> {
     let protocols = member.protocols();
-    let chosen = group.protocol().unwrap_or_else(|| protocols.first().map_or("", |(name, _)| name));
-    let subscription = Subscription::from_metadata(member.metadata(chosen)).map_err(|_| MALFORMED)?;
+    let subscription =
+        Subscription::from_metadata(member.metadata(chosen(group, member))).map_err(|_| MALFORMED)?;
     let assignment = Assignment::from_assignment(member.assignment.clone()).map_err(|_| MALFORMED)?;
     if assignment.user_data.is_some_and(|data| !data.is_empty()) {
         return Err(CUSTOM);
@@ -109,6 +113,36 @@ fn as_consumer(
         assigned: held(&assignment.assigned_partitions, topics, generation),
         ..ConsumerMember::default()
     })
+}
+
+fn places(held: &Held) -> Partitions {
+    held.iter().map(|(topic, partitions)| (*topic, partitions.keys().copied().collect())).collect()
+}
+
+/// What members said that they own, and nobody was assigned.
+fn keep_what_is_used(
+    group: &ClassicGroup,
+    topics: &Topics,
+    members: &mut BTreeMap<Arc<str>, ConsumerMember>,
+) {
+    let mut taken: BTreeSet<(Uuid, i32)> =
+        members.values().flat_map(|member| each(&member.assigned)).collect();
+    for member in group.members() {
+        let Some(consumer) = members.get_mut(&member.id) else { continue };
+        let metadata = member.metadata(chosen(group, member));
+        let Ok(subscription) = Subscription::from_metadata(metadata) else { continue };
+        let owned = held(&subscription.owned_partitions, topics, group.generation());
+        for (topic, partition) in each(&owned) {
+            if taken.insert((topic, partition)) {
+                consumer.assigned.entry(topic).or_default().insert(partition, group.generation());
+            }
+        }
+    }
+}
+
+/// The protocol that counts for a member.
+fn chosen<'a>(group: &'a ClassicGroup, member: &'a Member) -> &'a str {
+    group.protocol().unwrap_or_else(|| member.protocols().first().map_or("", |(name, _)| name))
 }
 
 /// Partitions by the ids of their topics, of topics and partitions that exist.
