@@ -241,8 +241,9 @@ impl World {
 
     /// Who is a member matters when two hold one partition.
     ///
-    /// A static member that does not rejoin in time stays a member until its session expires (KIP-345), while others get
-    /// its partitions: it does not count once the group has gone on without it.
+    /// A static member that does not rejoin in time stays a member until its session expires (KIP-345; Kafka's
+    /// `completeClassicGroupJoin` removes only dynamic ones), while others get its partitions: it does not count once the
+    /// group has gone on without it, whichever of the two is the one left behind.
     fn name_members(&mut self, who: &Client, what: &TopicPartition) {
         if !self.holders.get(what).is_some_and(|holders| holders.iter().any(|other| *other != who.life)) {
             return;
@@ -251,10 +252,10 @@ impl World {
         if let Some((_, mut members)) = self.group() {
             let generation =
                 |client: &Client| client.desk.membership().map(|membership| membership.generation);
-            let left_behind = self
-                .clients
-                .values()
-                .filter(|other| other.profile.instance.is_some() && generation(other) < generation(who));
+            let everybody = || self.clients.values().chain([who]);
+            let newest = everybody().filter_map(generation).max();
+            let left_behind =
+                everybody().filter(|other| other.profile.instance.is_some() && generation(other) < newest);
             for name in left_behind.filter_map(|other| other.named.as_ref()) {
                 members.remove(name);
             }
@@ -273,10 +274,12 @@ impl World {
 
     /// Works on records, then commits in its own way.
     fn work(&mut self, client: &mut Client) -> Step {
-        let work = if self.healed { client.profile.work.min(20) } else { client.profile.work };
+        let work = if self.healed { client.profile.work.min(1) } else { client.profile.work };
         client.doing = Doing::Working { until: self.now + self.random.millis(0, work) };
         let commits = match client.profile.commits {
             Commits::Auto => false,
+            // A member that waits for a commit after each record may be slower than what is written: it catches up in the end.
+            Commits::Sync if self.healed => client.polls.is_multiple_of(16),
             Commits::Sync | Commits::Async => true,
             Commits::Seldom => client.polls.is_multiple_of(8),
         };

@@ -43,6 +43,9 @@ impl World {
 
     fn look_at(&mut self, id: u64, frame: &Bytes) {
         self.requests += 1;
+        if self.verbose {
+            self.say_request(id, frame);
+        }
         let Ok(start) = RequestStart::get(&mut Reader::new(frame.clone())) else { return };
         let is = |key: ApiKey| start.key == key as i16;
         if is(ApiKey::JoinGroup) || is(ApiKey::SyncGroup) {
@@ -96,6 +99,9 @@ impl World {
         if let Some(lie) = &mut self.lie {
             lie.tell(&mut response);
         }
+        if self.verbose {
+            self.say_answer(id, &response);
+        }
         if let Response::OffsetCommit(answer) = &response
             && let Some(request) = self.commits.remove(&id)
         {
@@ -109,6 +115,23 @@ impl World {
             let Some(link) = self.links.get_mut(&id).filter(|link| !link.dead) else { return };
             let at = link.arrival(self.now, Way::Down, &mut self.random);
             self.schedule(at, Happening::Arrives(id, Way::Down, piece));
+        }
+    }
+
+    /// Everything but fetches, which say what records say, goes into the timeline.
+    fn say_request(&mut self, id: u64, frame: &Bytes) {
+        let Some(life) = self.links.get(&id).map(|link| link.life) else { return };
+        if let Ok((_, request)) = frame::decode_request(frame.clone())
+            && !matches!(request, Request::Fetch(_) | Request::ApiVersions(_))
+        {
+            self.record(Fact::Said(life, format!("-> {request:?}")));
+        }
+    }
+
+    fn say_answer(&mut self, id: u64, response: &Response) {
+        let Some(life) = self.links.get(&id).map(|link| link.life) else { return };
+        if !matches!(response, Response::Fetch(_) | Response::ApiVersions(_) | Response::Metadata(_)) {
+            self.record(Fact::Said(life, format!("<- {response:?}")));
         }
     }
 

@@ -40,6 +40,8 @@ pub enum Fact {
     Committed(String, TopicPartition, i64),
     /// A call of a consumer failed.
     Failed(Life, String),
+    /// A request of the group's has arrived, or its answer has been sent; only when that was asked for.
+    Said(Life, String),
     /// The group changed its state.
     Group(String),
     /// Something was done to the world.
@@ -94,6 +96,7 @@ impl fmt::Display for Fact {
             Self::Members(names) => write!(f, "the coordinator's members are {names:?}"),
             Self::Committed(who, what, to) => write!(f, "the coordinator stores {to} for {what}, from {who}"),
             Self::Failed(who, why) => write!(f, "{who} is told: {why}"),
+            Self::Said(who, what) => write!(f, "  {who} {what}"),
             Self::Group(what) => write!(f, "the group: {what}"),
             Self::Done(what) => write!(f, "* {what}"),
             Self::Deleted(topic) => write!(f, "* topic {topic} is deleted"),

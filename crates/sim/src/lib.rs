@@ -46,6 +46,13 @@ pub fn run(seed: u64) -> Outcome {
     world::World::new(seed, None).live(seed)
 }
 
+/// Runs one history, with requests and answers in its timeline.
+pub fn run_verbosely(seed: u64) -> Outcome {
+    let mut world = world::World::new(seed, None);
+    world.verbose = true;
+    world.live(seed)
+}
+
 /// Runs one history with brokers that lie.
 pub fn run_with_lie(seed: u64, lie: Box<dyn Lie>) -> Outcome {
     world::World::new(seed, Some(lie)).live(seed)

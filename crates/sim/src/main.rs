@@ -4,22 +4,24 @@ use std::{
     io::{IsTerminal, Write},
     process::ExitCode,
 };
-use tontine_sim::{Counts, report::line, run};
+use tontine_sim::{Counts, report::line, run, run_verbosely};
 
-const USAGE: &str = "usage: tontine-sim [--seeds N] [--seed FIRST] [--full]
+const USAGE: &str = "usage: tontine-sim [--seeds N] [--seed FIRST] [--full] [--requests]
 
   --seeds N      run N histories, from seed FIRST (default 0) on; default 1
   --seed FIRST   the first seed
-  --full         print the whole timeline of each history";
+  --full         print the whole timeline of each history
+  --requests     put requests and answers into it, but for fetches";
 
 struct Args {
     first: u64,
     seeds: u64,
     full: bool,
+    requests: bool,
 }
 
 fn args() -> Result<Args, String> {
-    let mut parsed = Args { first: 0, seeds: 1, full: false };
+    let mut parsed = Args { first: 0, seeds: 1, full: false, requests: false };
     let mut given = std::env::args().skip(1);
     while let Some(flag) = given.next() {
         let mut number = || {
@@ -30,6 +32,7 @@ fn args() -> Result<Args, String> {
             "--seeds" => parsed.seeds = number()?,
             "--seed" => parsed.first = number()?,
             "--full" => parsed.full = true,
+            "--requests" => parsed.requests = true,
             other => return Err(format!("{other} is not known\n\n{USAGE}")),
         }
     }
@@ -50,7 +53,8 @@ fn work(args: &Args) -> ExitCode {
     let (mut counts, mut seconds, mut failed) = (Counts::default(), 0.0, Vec::new());
     let shows_progress = std::io::stderr().is_terminal() && args.seeds > 1;
     for done in 0..args.seeds {
-        let outcome = run(args.first.wrapping_add(done));
+        let seed = args.first.wrapping_add(done);
+        let outcome = if args.requests { run_verbosely(seed) } else { run(seed) };
         counts.merge(&outcome.counts);
         seconds += outcome.time.as_secs_f64();
         if args.full {

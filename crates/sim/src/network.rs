@@ -22,6 +22,8 @@ pub(crate) struct Link {
     /// The client has closed it, or was told that it is closed.
     pub(crate) client_gone: bool,
     pub(crate) dead: bool,
+    /// It is dead, and the client has sent something that will never be answered.
+    pub(crate) swallows: bool,
     pub(crate) stalled_until: Instant,
     /// The broker works on a request of it.
     pub(crate) busy: bool,
@@ -33,6 +35,9 @@ pub(crate) struct Link {
     last_up: Instant,
     last_down: Instant,
 }
+
+/// How much the time that bytes take differs, in microseconds.
+const JITTER: u64 = 300;
 
 /// Which way bytes go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,6 +57,7 @@ impl Link {
             accepted: false,
             client_gone: false,
             dead: false,
+            swallows: false,
             stalled_until: Instant::ZERO,
             busy: false,
             queue: VecDeque::new(),
@@ -63,9 +69,16 @@ impl Link {
         }
     }
 
+    /// Whether the client's bytes take longer than usual, so that they are lost when it gives the connection up. (A broker
+    /// that got them after all, later than those of the next connection, would do old things after new ones. No client can
+    /// prevent that.)
+    pub(crate) fn is_late(&self, now: Instant) -> bool {
+        self.stalled_until > now || self.last_up > now + self.delay + Duration::from_micros(JITTER)
+    }
+
     /// When something that is sent now arrives: after everything before it.
     pub(crate) fn arrival(&mut self, now: Instant, way: Way, random: &mut Random) -> Instant {
-        let jitter = Duration::from_micros(random.below(300));
+        let jitter = Duration::from_micros(random.below(JITTER));
         let at = now.max(self.stalled_until) + self.delay + jitter;
         let last = match way {
             Way::Up => &mut self.last_up,

@@ -71,6 +71,9 @@ impl World {
         if let Some(busy) = self.clients.values().find(|client| !self.is_at_work(client)) {
             return Some(format!("{} is still busy: {:?}", busy.life, busy.doing));
         }
+        if let Some(link) = self.links.values().find(|link| link.swallows && !link.client_gone) {
+            return Some(format!("{} has a dead connection and does not know", link.life));
+        }
         for name in self.partitions() {
             let holders = self.holders.get(&name).map_or(0, std::collections::BTreeSet::len);
             if holders != 1 {
@@ -84,15 +87,22 @@ impl World {
                 return Some(format!("{name} is read up to {seen} of {end}"));
             }
         }
-        let calm = self.now.saturating_since(self.changed);
+        // A member that stood still, or whose dead connection nobody knows of, has its rejoining still before it.
+        let woken = self.clients.values().map(|client| client.frozen_until).max().unwrap_or(self.changed);
+        let calm = self.now.saturating_since(self.changed.max(woken));
         if calm < Duration::from_millis(self.plan.heartbeat) + CALM {
             return Some(format!("the group changed {} ms ago", calm.as_millis()));
         }
         let generation = |client: &Client| client.desk.membership().map(|membership| membership.generation);
         let mut generations: Vec<_> = self.clients.values().map(generation).collect();
         generations.dedup();
-        (generations.len() != 1 || generations == [None])
-            .then(|| format!("members are in the generations {generations:?}"))
+        (generations.len() != 1 || generations == [None]).then(|| {
+            let each = self
+                .clients
+                .values()
+                .map(|client| format!("{} in {:?}, at {:?}", client.life, generation(client), client.doing));
+            format!("members are in different generations: {}", each.collect::<Vec<_>>().join("; "))
+        })
     }
 
     fn what_the_coordinator_misses(&mut self) -> Option<String> {
@@ -109,8 +119,16 @@ impl World {
     }
 
     fn is_at_work(&self, client: &Client) -> bool {
-        let works =
-            matches!(client.doing, Doing::Working { .. } | Doing::Polling { .. } | Doing::Committing { .. });
+        let works = match client.doing {
+            // One that works for long is yet to miss its poll deadline.
+            Doing::Working { until } => until <= self.now + LOOK,
+            Doing::Polling { .. } | Doing::Committing { .. } => true,
+            Doing::Callback { .. }
+            | Doing::LastCommit { .. }
+            | Doing::Leaving { .. }
+            | Doing::Ending
+            | Doing::Gone => false,
+        };
         works && client.frozen_until <= self.now
     }
 

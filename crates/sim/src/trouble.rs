@@ -270,7 +270,9 @@ impl World {
                 let many = self.random.between(1, 4);
                 self.write_records(&name, many);
             }
-            let next = self.random.millis(0, 2 * self.plan.produce);
+            // In the end everybody has to catch up.
+            let pace = if self.healed { self.plan.produce.max(100) } else { self.plan.produce };
+            let next = self.random.millis(0, 2 * pace);
             self.schedule(self.now + next, Happening::Produce);
         }
     }

@@ -92,6 +92,8 @@ pub(crate) struct World {
     pub(crate) requests: u64,
     pub(crate) joins: u64,
     pub(crate) lie: Option<Box<dyn Lie>>,
+    /// Requests and answers go into the timeline.
+    pub(crate) verbose: bool,
 }
 
 impl World {
@@ -138,6 +140,7 @@ impl World {
             requests: 0,
             joins: 0,
             lie,
+            verbose: false,
         }
     }
 
@@ -413,7 +416,11 @@ impl World {
     fn write(&mut self, client: &Client, conn: ClientConn, bytes: Bytes) {
         let Some(id) = client.links.get(&conn).copied() else { return };
         for piece in pieces(bytes, &mut self.random) {
-            let Some(link) = self.links.get_mut(&id).filter(|link| !link.dead) else { return };
+            let Some(link) = self.links.get_mut(&id) else { return };
+            link.swallows |= link.dead;
+            if link.dead {
+                return;
+            }
             let at = link.arrival(self.now, Way::Up, &mut self.random);
             self.schedule(at, Happening::Arrives(id, Way::Up, piece));
         }
@@ -423,7 +430,7 @@ impl World {
         let Some(id) = client.links.remove(&conn) else { return };
         let Some(link) = self.links.get_mut(&id) else { return };
         link.client_gone = true;
-        if link.stalled_until > self.now {
+        if link.is_late(self.now) {
             // What is under way on a connection that was given up is lost with it.
             return self.drop_link(id);
         }

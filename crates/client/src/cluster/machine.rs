@@ -323,10 +323,30 @@ impl Cluster {
         for ticket in due {
             if let Some(pending) = self.requests.get(&ticket) {
                 let (what, after) = (pending.api.name(), pending.timeout);
+                let slow = self.slow_to_open(now, pending);
                 let error = SendError::TimedOut { what, after, why: self.cause_of_delay(pending) };
                 self.finish(now, ticket, Err(error));
+                if let Some(conn) = slow {
+                    self.close_for(now, conn, |address| SendError::Disconnected {
+                        why: format!("the broker at {address} did not begin to answer within {after:?}")
+                            .into(),
+                    });
+                }
             }
         }
+    }
+
+    /// The connection that a heartbeat waited for from its first moment to its last, and that is still not open: the next
+    /// heartbeat would wait for it as well, and the session would be over before that is given up.
+    fn slow_to_open(&self, now: Instant, pending: &Pending) -> Option<ConnId> {
+        let Target::Coordinator(group) = &pending.target else { return None };
+        if pending.api != ApiKey::Heartbeat || pending.conn.is_some() {
+            return None;
+        }
+        let node = NodeKey::Broker(self.lookups.get(group)?.node?);
+        let conn = *self.routes.get(&(node, pending.lane))?;
+        let connection = self.connections.get(&conn).filter(|connection| !connection.is_ready())?;
+        (now - connection.opened >= pending.timeout).then_some(conn)
     }
 
     fn expire_connections(&mut self, now: Instant) {

@@ -1,6 +1,7 @@
 //! Commits, one after the other.
 //!
-//! A commit is sent when the one before it has ended, so none overtakes another. A commit that somebody waits for is
+//! A commit is sent when the one before it has ended, so none overtakes another; those that nobody waits for and that
+//! have piled up meanwhile go out together (`bundle`). A commit that somebody waits for is
 //! retried while that can help and time is left; one that nobody waits for is not: a later one says more. Offsets of a
 //! topic that is gone are refused at once instead of being retried, so they never hold up a rebalance.
 //!
@@ -48,22 +49,24 @@ const LEAVER_PATIENCE: Duration = Duration::from_secs(5);
 /// The commits that have not ended, in their order.
 #[derive(Debug, Default)]
 pub(super) struct Commits {
-    queue: VecDeque<Commit>,
+    pub(super) queue: VecDeque<Commit>,
     /// The first of the queue has been sent, under this membership.
-    sent: Option<Option<Membership>>,
+    pub(super) sent: Option<Option<Membership>>,
+    /// How many of the queue have been sent with it.
+    pub(super) bundled: usize,
     /// The topics that it named by id.
-    ids: TopicIds,
+    pub(super) ids: TopicIds,
     retry_at: Option<Instant>,
     attempts: u32,
 }
 
 #[derive(Debug)]
-struct Commit {
-    call: CallId,
-    offsets: Vec<(TopicPartition, OffsetAndMetadata)>,
-    kind: CommitKind,
-    deadline: Instant,
-    timeout: Duration,
+pub(super) struct Commit {
+    pub(super) call: CallId,
+    pub(super) offsets: Vec<(TopicPartition, OffsetAndMetadata)>,
+    pub(super) kind: CommitKind,
+    pub(super) deadline: Instant,
+    pub(super) timeout: Duration,
     /// The membership when the application asked.
     asked_under: Option<Membership>,
     /// How many memberships had ended then: it must not go out under a later one.
@@ -80,7 +83,8 @@ impl Commits {
     pub(super) fn wake(&self) -> Option<Instant> {
         let first = self.queue.front()?;
         match (&self.sent, self.retry_at) {
-            (Some(_), _) | (None, None) => Some(first.deadline),
+            (Some(_), _) => self.first_deadline_under_way(),
+            (None, None) => Some(first.deadline),
             (None, Some(at)) => Some(at.min(first.deadline)),
         }
     }
@@ -119,7 +123,7 @@ impl ConsumerState {
     }
 
     /// A join waits a little for commits that are under way.
-    fn count_commits(&mut self) {
+    pub(super) fn count_commits(&mut self) {
         if let Some(group) = &mut self.group {
             group.member.set_commits_in_flight(self.now, self.commits.queue.len());
         }
@@ -140,7 +144,7 @@ impl ConsumerState {
         }
     }
 
-    fn verdict(&self, commit: &Commit) -> Verdict {
+    pub(super) fn verdict(&self, commit: &Commit) -> Verdict {
         let membership = match self.commit_membership() {
             Ok(Some(membership)) => membership,
             // What a member handed out is not committed by an outsider: nobody would notice that it is out of date.
@@ -221,26 +225,30 @@ impl ConsumerState {
     }
 
     fn send_commit(&mut self, membership: Option<Membership>) {
-        let (Some(first), Some(group)) = (self.commits.queue.front(), &self.group) else { return };
-        let ids = self.topic_ids(first.offsets.iter().map(|(name, _)| name));
-        let request = request(&group.id, membership.as_ref(), &first.offsets, &ids);
+        let many = self.bundle(membership.as_ref());
+        let Some(group) = &self.group else { return };
+        let (offsets, deadline) = self.commits.put_together(many);
+        let ids = self.topic_ids(offsets.iter().map(|(name, _)| name));
+        let request = request(&group.id, membership.as_ref(), &offsets, &ids);
         let highest = ids.highest_version();
-        let left = first.deadline.saturating_since(self.now).min(self.settings.request_timeout);
+        let left = deadline.saturating_since(self.now).min(self.settings.request_timeout);
         let target = Target::Coordinator(group.id.clone());
         let ticket = self.cluster.send_at_most(self.now, target, Lane::Group, request.into(), left, highest);
         self.flights.insert(ticket, Flight::Commit);
         self.commits.sent = Some(membership);
         self.commits.ids = ids;
+        self.commits.bundled = many.saturating_sub(1);
         self.commits.retry_at = None;
     }
 
-    /// The first commit has ended.
+    /// The first commit has ended, and what was sent with it.
     fn end_commit(&mut self, answer: Result<Answer, Error>) {
+        let many = 1 + std::mem::take(&mut self.commits.bundled);
         self.commits.sent = None;
         self.commits.retry_at = None;
         self.commits.attempts = 0;
-        if let Some(commit) = self.commits.queue.pop_front() {
-            self.answer(commit.call, answer);
+        for commit in self.commits.take_first(many) {
+            self.answer(commit.call, answer.clone());
         }
         self.count_commits();
     }
@@ -256,7 +264,10 @@ impl ConsumerState {
         match result.map(OffsetCommitResponse::try_from) {
             Ok(Ok(response)) => match first_error(&response, &self.commits.ids) {
                 None => self.end_commit(Ok(Answer::Done)),
-                Some((name, code)) => self.commit_refused(membership, &name, code),
+                Some((name, code)) => {
+                    self.end_unharmed(&response);
+                    self.commit_refused(membership, &name, code);
+                }
             },
             Ok(Err(_)) => {
                 self.end_commit(Err(Error::Malformed("another answer than to a commit came".into())))
@@ -296,6 +307,7 @@ impl ConsumerState {
                     && first.is_some_and(|first| self.outlives_the_round(first, membership.as_ref()))
                 {
                     self.hold_commit();
+                    self.commits.bundled = 0;
                     self.commits.retry_at = Some(self.now + self.held_pause());
                     return;
                 }
@@ -348,6 +360,7 @@ impl ConsumerState {
 
     /// Commits whose time is over, sent or not.
     pub(super) fn expire_commits(&mut self) {
+        self.expire_bundled();
         while let Some(first) = self.commits.queue.front().filter(|first| first.deadline <= self.now) {
             if self.commits.sent.is_some() {
                 // Its answer, or the lack of one, comes from the cluster, which knows the same deadline.
@@ -361,7 +374,7 @@ impl ConsumerState {
 }
 
 /// What becomes of the first commit now.
-enum Verdict {
+pub(super) enum Verdict {
     Send(Option<Membership>),
     Hold,
     Refuse(Error),

@@ -9,6 +9,7 @@
 //! Mirrors `ConsumerNetworkThread`, `ApplicationEventProcessor` and the request managers of `AsyncKafkaConsumer`.
 
 mod assignment;
+mod bundle;
 mod close;
 mod command;
 mod commit;

@@ -272,6 +272,19 @@ fn a_twin_ends_the_consumer_and_its_partitions_are_lost_at_close() {
 }
 
 #[test]
+fn a_twin_met_while_leaving_is_told_to_whoever_subscribes_again() {
+    let mut rig = static_member();
+    rig.settled(&["t"], 1, T01).do_with(|m, now| m.unsubscribe(now));
+    let callback = rig.begin().unwrap();
+    rig.heartbeat_says(ErrorCode::FENCED_INSTANCE_ID);
+    rig.done(callback);
+    assert_eq!((rig.left, rig.member.state()), (1, MemberState::Fenced));
+    rig.subscribe(&["t"]).poll().pass(Duration::from_secs(60));
+    assert!(rig.errors[0].is_fatal());
+    assert!(rig.requests.is_empty(), "it never fights back");
+}
+
+#[test]
 fn a_missed_poll_deadline_leaves_at_once_and_loses_everything_at_the_next_poll() {
     for mut rig in both() {
         rig.settled(&["t"], 1, T01).pass(Duration::from_secs(300));

@@ -10,7 +10,11 @@ use tontine_group::Instant;
 #[derive(Default)]
 pub(super) struct Commits {
     lives: BTreeMap<String, Life>,
-    holders: BTreeMap<TopicPartition, BTreeSet<Life>>,
+    /// Who has what, and since which fact.
+    holders: BTreeMap<TopicPartition, BTreeMap<Life, u64>>,
+    /// Since which fact who does not have what any more.
+    given_up: BTreeMap<(Life, TopicPartition), u64>,
+    count: u64,
     delivered: BTreeMap<(Life, TopicPartition), i64>,
     committed: BTreeMap<TopicPartition, i64>,
     sought: BTreeSet<TopicPartition>,
@@ -27,11 +31,29 @@ impl Commits {
         if to > before.max(delivered) {
             return Err(format!("{who} commits {to} of {what}, but got only what is before {delivered}"));
         }
-        let holders = self.holders.get(what);
-        if let Some(holders) = holders.filter(|holders| !holders.is_empty() && !holders.contains(who)) {
-            return Err(format!("{who} commits {what} when {holders:?} have it"));
+        let Some(holders) = self.holders.get(what).filter(|holders| !holders.contains_key(who)) else {
+            return Ok(());
+        };
+        // What it sent when it had the partition may arrive a little later. A holder from before that was expelled then.
+        let given_up = self.given_up.get(&(*who, what.clone())).copied().unwrap_or(0);
+        match holders.iter().find(|(_, since)| **since > given_up) {
+            Some((holder, _)) => Err(format!("{who} commits {what} when {holder} has it")),
+            None => Ok(()),
         }
-        Ok(())
+    }
+
+    fn assigned(&mut self, who: Life, what: &[TopicPartition]) {
+        for name in what {
+            self.holders.entry(name.clone()).or_default().insert(who, self.count);
+        }
+    }
+
+    fn gave_up(&mut self, who: Life, what: &[TopicPartition]) {
+        for name in what {
+            if self.holders.entry(name.clone()).or_default().remove(&who).is_some() {
+                self.given_up.insert((who, name.clone()), self.count);
+            }
+        }
     }
 }
 
@@ -41,23 +63,15 @@ impl Invariant for Commits {
     }
 
     fn see(&mut self, _at: Instant, fact: &Fact) -> Verdict {
+        self.count += 1;
         match fact {
             Fact::Named(who, name) => drop(self.lives.insert(name.clone(), *who)),
-            Fact::Began(who, StepKind::Assigned, what) => {
-                for name in what {
-                    self.holders.entry(name.clone()).or_default().insert(*who);
-                }
-            }
-            Fact::Returned(who, StepKind::Revoked | StepKind::Lost, what) => {
-                for name in what {
-                    self.holders.entry(name.clone()).or_default().remove(who);
-                }
-            }
+            Fact::Began(who, StepKind::Assigned, what) => self.assigned(*who, what),
+            Fact::Returned(who, StepKind::Revoked | StepKind::Lost, what) => self.gave_up(*who, what),
             // What a crashed member had sent may still be stored: it had the partition when it sent that.
             Fact::Left(who) => {
-                for holders in self.holders.values_mut() {
-                    holders.remove(who);
-                }
+                let all: Vec<_> = self.holders.keys().cloned().collect();
+                self.gave_up(*who, &all);
             }
             Fact::Delivered(who, what, _, to) => {
                 let end = self.delivered.entry((*who, what.clone())).or_default();

@@ -1,32 +1,63 @@
 //! Records are handed out only between the return of `assigned` and the call of `revoked` or `lost`; they begin where the
-//! group committed last (at the log's start without a commit), and go on without a gap and without a repetition.
+//! group had committed at some time since then (at the log's start without a commit: a member that was expelled meanwhile
+//! and does not know it may have asked early), and go on without a gap and without a repetition.
 
 use super::{Invariant, Verdict};
 use crate::fact::{Fact, Life};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use tontine::{TopicPartition, state::StepKind};
 use tontine_group::Instant;
 
 #[derive(Default)]
 pub(super) struct Delivery {
-    /// Where each goes on; none before its first records.
-    positions: BTreeMap<(Life, TopicPartition), Option<i64>>,
+    positions: BTreeMap<(Life, TopicPartition), Position>,
     committed: BTreeMap<TopicPartition, i64>,
 }
 
+enum Position {
+    /// Its callback has not returned yet.
+    Closed(BTreeSet<i64>),
+    /// Nothing was handed out yet: it may start at one of these.
+    Starts(BTreeSet<i64>),
+    GoesOn(i64),
+}
+
 impl Delivery {
-    fn delivered(&mut self, who: Life, what: &TopicPartition, from: i64, to: i64) -> Verdict {
-        let Some(position) = self.positions.get_mut(&(who, what.clone())) else {
-            return Err(format!("{who} gets records of {what}, which is not its own"));
-        };
-        let committed = self.committed.get(what).copied().unwrap_or(0);
-        let expected = position.unwrap_or(committed);
-        if from != expected {
-            let why = if position.is_some() { "goes on at" } else { "has to start at" };
-            return Err(format!("{who} gets {from} of {what}, but {why} {expected}"));
+    fn assigned(&mut self, who: Life, what: &TopicPartition) {
+        let start = self.committed.get(what).copied().unwrap_or(0);
+        self.positions.entry((who, what.clone())).or_insert(Position::Closed([start].into()));
+    }
+
+    fn committed(&mut self, what: &TopicPartition, to: i64) {
+        self.committed.insert(what.clone(), to);
+        for ((_, name), position) in &mut self.positions {
+            if let (Position::Starts(starts) | Position::Closed(starts), true) = (position, name == what) {
+                starts.insert(to);
+            }
         }
-        *position = Some(to);
-        Ok(())
+    }
+
+    fn open(&mut self, who: Life, what: &TopicPartition) {
+        if let Some(position) = self.positions.get_mut(&(who, what.clone()))
+            && let Position::Closed(starts) = position
+        {
+            *position = Position::Starts(std::mem::take(starts));
+        }
+    }
+
+    fn delivered(&mut self, who: Life, what: &TopicPartition, from: i64, to: i64) -> Verdict {
+        match self.positions.insert((who, what.clone()), Position::GoesOn(to)) {
+            None | Some(Position::Closed(_)) => {
+                Err(format!("{who} gets records of {what}, which is not its own"))
+            }
+            Some(Position::GoesOn(at)) if from != at => {
+                Err(format!("{who} gets {from} of {what}, but goes on at {at}"))
+            }
+            Some(Position::Starts(starts)) if !starts.contains(&from) => {
+                Err(format!("{who} gets {from} of {what}, but has to start at one of {starts:?}"))
+            }
+            Some(_) => Ok(()),
+        }
     }
 }
 
@@ -42,14 +73,17 @@ impl Invariant for Delivery {
                     self.positions.remove(&(*who, name.clone()));
                 }
             }
+            Fact::Began(who, StepKind::Assigned, what) => {
+                what.iter().for_each(|name| self.assigned(*who, name));
+            }
             Fact::Returned(who, StepKind::Assigned, what) => {
-                for name in what {
-                    self.positions.entry((*who, name.clone())).or_insert(None);
-                }
+                what.iter().for_each(|name| self.open(*who, name));
             }
             Fact::Crashed(who) | Fact::Left(who) => self.positions.retain(|(other, _), _| other != who),
-            Fact::Sought(who, what, to) => drop(self.positions.insert((*who, what.clone()), Some(*to))),
-            Fact::Committed(_, what, to) => drop(self.committed.insert(what.clone(), *to)),
+            Fact::Sought(who, what, to) => {
+                drop(self.positions.insert((*who, what.clone()), Position::GoesOn(*to)))
+            }
+            Fact::Committed(_, what, to) => self.committed(what, *to),
             Fact::Delivered(who, what, from, to) => return self.delivered(*who, what, *from, *to),
             Fact::Garbled(who, what, why) => return Err(format!("{who}, {what}: {why}")),
             _ => {}

@@ -31,6 +31,19 @@ fn a_heartbeat_without_an_answer_in_time_ends_its_connection() {
 }
 
 #[test]
+fn heartbeats_do_not_wait_one_after_the_other_for_a_connection_that_does_not_open() {
+    let mut world = World::known();
+    let group: Arc<str> = "g".into();
+    world.send(Target::Coordinator(group), heartbeat(), ms(4_000));
+    world.reply(ApiKey::FindCoordinator, coordinator(2, "two", ErrorCode::NONE));
+    let silent = world.opened.last().unwrap().0;
+    world.connected(silent);
+    world.pass(ms(4_100));
+    assert_eq!(world.results().len(), 1);
+    assert!(world.closed.contains(&silent), "the broker never said which versions it speaks");
+}
+
+#[test]
 fn a_late_answer_to_a_request_that_was_given_up_is_dropped() {
     let mut world = World::known();
     let ticket = world.send(Target::Node(1), heartbeat(), ms(5_000));

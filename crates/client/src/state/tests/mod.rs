@@ -191,6 +191,86 @@ fn a_commit_is_retried_while_that_can_help_and_never_overtaken() {
     assert_eq!(order, [2, 3]);
 }
 
+fn offset(of: TopicPartition, at: i64) -> Vec<(TopicPartition, OffsetAndMetadata)> {
+    vec![(of, OffsetAndMetadata::new(at))]
+}
+
+/// The offsets of each commit that was sent, by topic and partition.
+fn commits(rig: &mut Rig) -> Vec<Vec<(String, i32, i64)>> {
+    let of = |request: Request| match request {
+        Request::OffsetCommit(request) => request
+            .topics
+            .iter()
+            .flat_map(|t| {
+                t.partitions.iter().map(|p| (t.name.clone(), p.partition_index, p.committed_offset))
+            })
+            .collect(),
+        other => panic!("{other:?}"),
+    };
+    rig.requests(ApiKey::OffsetCommit).into_iter().map(|(_, request)| of(request)).collect()
+}
+
+#[test]
+fn commits_that_nobody_waits_for_go_out_together_when_they_come_faster_than_answers() {
+    let mut rig = Rig::assigned(&[1, 1], &[("group.id", "g")]);
+    rig.poll(10);
+    rig.world.held = Some(ApiKey::OffsetCommit);
+    let second = Duration::from_secs(1);
+    let calls: Vec<_> =
+        (1..=300).map(|at| rig.desk.commit_later(offset(name(at % 2), at.into()), second)).collect();
+    rig.pass(10);
+    rig.world.held = None;
+    rig.pass(10);
+    let t = |partition, at| ("t".to_owned(), partition, at);
+    let sent = commits(&mut rig);
+    assert_eq!(sent.last(), Some(&vec![t(0, 300), t(1, 299)]));
+    assert!(sent.len() <= 2, "{sent:?}");
+    let ended: Vec<_> = std::iter::from_fn(|| rig.desk.next_ended_commit()).collect();
+    assert!(ended.iter().all(|(_, result)| result.is_ok()), "{ended:?}");
+    assert_eq!(ended.into_iter().map(|(call, _)| call).collect::<Vec<_>>(), calls);
+}
+
+#[test]
+fn a_refused_offset_fails_only_the_commits_that_it_is_in() {
+    let mut rig = Rig::assigned(&[1], &[("group.id", "g")]);
+    rig.poll(10);
+    rig.world.held = Some(ApiKey::OffsetCommit);
+    let gone = TopicPartition::new("gone", 0);
+    let (first, second) = (Duration::from_secs(5), Duration::from_secs(5));
+    rig.desk.commit_later(offset(name(0), 1), first);
+    rig.pass(1);
+    let good = rig.desk.commit_later(offset(name(0), 2), second);
+    let bad = rig.desk.commit_later([offset(gone, 7), offset(name(0), 3)].concat(), second);
+    let late = rig.desk.commit_later(offset(name(0), 4), second);
+    rig.pass(1);
+    rig.world.held = None;
+    rig.pass(1);
+    let ended: BTreeMap<_, _> = std::iter::from_fn(|| rig.desk.next_ended_commit()).collect();
+    assert!(ended[&good].is_ok() && ended[&late].is_ok(), "{ended:?}");
+    assert_eq!(ended[&bad].as_ref().unwrap_err().code(), Some(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION));
+    assert_eq!(commits(&mut rig).len(), 2, "nothing was sent again");
+}
+
+#[test]
+fn each_of_the_commits_that_went_out_together_ends_by_its_own_deadline() {
+    let mut rig = Rig::assigned(&[1], &[("group.id", "g")]);
+    rig.poll(10);
+    rig.world.held = Some(ApiKey::OffsetCommit);
+    let calls: Vec<_> = [3_000, 1_000, 2_000]
+        .map(|ms| rig.desk.commit_later(offset(name(0), 1), Duration::from_millis(ms)))
+        .into_iter()
+        .collect();
+    rig.pass(900);
+    assert!(rig.desk.next_ended_commit().is_none());
+    for (ms, call) in [(200, calls[1]), (1_000, calls[2]), (1_000, calls[0])] {
+        rig.pass(ms);
+        let (ended, result) = rig.desk.next_ended_commit().unwrap();
+        assert_eq!(ended, call);
+        assert!(result.is_err());
+        assert!(rig.desk.next_ended_commit().is_none());
+    }
+}
+
 #[test]
 fn a_commit_for_a_topic_that_is_gone_fails_at_once() {
     let mut rig = Rig::new(&[1], &[("group.id", "g")]);

@@ -101,6 +101,10 @@ impl World {
             }
             Request::OffsetCommit(request) => {
                 let error_code = self.commit_errors.pop().unwrap_or_default();
+                let code_of = |topic: &str| match topic {
+                    "gone" => ErrorCode::UNKNOWN_TOPIC_OR_PARTITION,
+                    _ => error_code,
+                };
                 let topics = request.topics.iter().map(|topic| OffsetCommitResponseTopic {
                     name: topic.name.clone(),
                     partitions: topic
@@ -108,7 +112,7 @@ impl World {
                         .iter()
                         .map(|p| OffsetCommitResponsePartition {
                             partition_index: p.partition_index,
-                            error_code,
+                            error_code: code_of(&topic.name),
                         })
                         .collect(),
                     ..OffsetCommitResponseTopic::default()

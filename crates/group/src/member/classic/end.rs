@@ -30,11 +30,12 @@ impl Classic {
         let instance = self.config.instance_id.clone().unwrap_or_default();
         self.fenced = true;
         self.forget_generation(false);
+        // Told while it leaves as well: the application may subscribe again, and would wait for ever.
+        self.report(MemberError::InstanceFenced { instance: instance.clone() });
         if let State::Leaving(leaving) = &mut self.state {
             (leaving.orderly, leaving.round) = (false, None);
             return;
         }
-        self.report(MemberError::InstanceFenced { instance: instance.clone() });
         self.go(State::Fenced, Some(Cause::InstanceFenced { instance }));
     }
 
