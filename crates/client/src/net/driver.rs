@@ -183,12 +183,10 @@ impl<M: Machine, F: FnMut(M::Event)> Driver<M, F> {
         }
     }
 
-    /// An assignor that panicked takes the machine with it, as if it had run here.
+    /// A planning does not panic, and is cancelled only when the runtime goes away.
     fn take_plan(&mut self, plan: Result<Plan, JoinError>) {
-        match plan.map_err(JoinError::try_into_panic) {
-            Ok(plan) => self.machine.handle_plan(self.clock.now(), plan),
-            Err(Ok(panic)) => std::panic::resume_unwind(panic),
-            Err(Err(_cancelled)) => {}
+        if let Ok(plan) = plan {
+            self.machine.handle_plan(self.clock.now(), plan);
         }
     }
 

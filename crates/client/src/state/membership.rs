@@ -338,6 +338,7 @@ fn member_error(error: MemberError) -> Error {
         MemberError::Unsupported { .. } | MemberError::ProtocolUnsupported => {
             Error::Unsupported(error.to_string().into())
         }
+        MemberError::AssignorPanicked { .. } => Error::Callback(Arc::new(error)),
         MemberError::Nonsense { .. } | MemberError::ForeignTopics { .. } => {
             Error::Malformed(error.to_string().into())
         }

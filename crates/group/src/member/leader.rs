@@ -10,7 +10,11 @@ use crate::{
     topics::Topics,
 };
 use bytes::Bytes;
-use std::{collections::BTreeSet, sync::Arc};
+use std::{
+    collections::BTreeSet,
+    panic::{self, AssertUnwindSafe},
+    sync::Arc,
+};
 use tontine_wire::{
     api::{join_group::JoinGroupResponseMember, sync_group::SyncGroupRequestAssignment},
     consumer_protocol::{self, TopicPartitions},
@@ -98,18 +102,28 @@ impl Planning {
         Self { ticket, assignor, group, topics }
     }
 
-    /// Runs the assignor.
+    /// Runs the assignor. When it panics, that is the plan: the member tells the application.
     pub fn run(&self) -> Plan {
-        let shares = self.group.plan(self.assignor.as_ref(), &self.topics);
+        let shares = guarded(|| self.group.plan(self.assignor.as_ref(), &self.topics));
         Plan { ticket: self.ticket, shares }
     }
+}
+
+/// Runs a method of the application's own assignor; if it panics, answers with what it says. Nothing of the member is
+/// touched meanwhile, so nothing is left half done.
+pub(super) fn guarded<T>(run: impl FnOnce() -> T) -> Result<T, String> {
+    panic::catch_unwind(AssertUnwindSafe(run)).map_err(|panic| {
+        let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+        let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
+        text.unwrap_or_else(|| "without a message".to_owned())
+    })
 }
 
 /// What came out of a [`Planning`].
 #[derive(Clone, Debug)]
 pub struct Plan {
     pub(crate) ticket: Ticket,
-    pub(crate) shares: Vec<SyncGroupRequestAssignment>,
+    pub(crate) shares: Result<Vec<SyncGroupRequestAssignment>, String>,
 }
 
 /// The version that comes first in the metadata, as far as it can be spoken here.

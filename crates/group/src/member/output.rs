@@ -169,6 +169,14 @@ pub enum MemberError {
         /// What is wrong with it.
         what: String,
     },
+    /// The application's own assignor panicked. The next poll joins again.
+    #[error("the assignor `{assignor}` panicked: {message}")]
+    AssignorPanicked {
+        /// Its name.
+        assignor: String,
+        /// The panic's message.
+        message: String,
+    },
     /// The group's leader assigned topics that this member does not subscribe to; they were left out.
     #[error("the group's leader assigned topics that were not subscribed to: {topics:?}")]
     ForeignTopics {

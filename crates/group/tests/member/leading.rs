@@ -1,8 +1,20 @@
 //! The leader: what it plans, what it waits for, what it watches.
 
 use crate::rig::*;
-use std::time::Duration;
-use tontine_group::{Cause, member::*, topics::Topics};
+use bytes::Bytes;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+use tontine_group::{
+    Cause, TopicPartition,
+    assignor::{Assignor, MemberSubscription, RebalanceProtocol},
+    member::*,
+    topics::Topics,
+};
 use tontine_wire::{
     ErrorCode,
     api::{
@@ -213,4 +225,44 @@ fn a_returned_static_follower_asks_nothing_when_it_has_a_part_of_everything() {
     rig.round(7, &[("mine", 0)]).run();
     rig.pass(Duration::from_secs(10));
     assert!(!rig.sends(|r| matches!(r, Request::DescribeGroups(_))));
+}
+
+/// Panics the first time, as the application's own may.
+#[derive(Debug, Default)]
+struct Faulty(AtomicBool);
+
+impl Assignor for Faulty {
+    fn name(&self) -> &str {
+        "faulty"
+    }
+    fn user_data(&self, _: &[TopicPartition], _: i32) -> Option<Bytes> {
+        panic!("a fault of the application, where it remembers");
+    }
+    fn assign(&self, topics: &Topics, members: &[MemberSubscription]) -> tontine_group::Assignment {
+        assert!(self.0.swap(true, Ordering::Relaxed), "a fault of the application");
+        Dealer("deal", RebalanceProtocol::Eager).assign(topics, members)
+    }
+}
+
+#[test]
+fn an_assignor_that_panics_is_an_error_and_the_next_poll_joins_again() {
+    let mut rig = Rig::new(MemberConfig { assignors: vec![Arc::new(Faulty::default())], ..config() });
+    rig.subscribe(&["mine"]).topics(Topics::new().with("mine", 2)).poll();
+    let (ticket, request) = rig.join_request();
+    assert_eq!(request.protocols.len(), 1);
+    rig.answer(ticket, led("faulty"));
+    let message = "a fault of the application".to_owned();
+    assert_eq!(rig.errors, [MemberError::AssignorPanicked { assignor: "faulty".into(), message }]);
+    rig.pass(Duration::from_secs(2));
+    assert!(!rig.sends(|r| matches!(r, Request::SyncGroup(_) | Request::JoinGroup(_))), "before a poll");
+    rig.poll();
+    let (ticket, _) = rig.join_request();
+    rig.answer(ticket, led("faulty"));
+    assert_eq!(plan(&rig.sync_request().1), [("m1".to_owned(), 2)]);
+}
+
+/// The only member leads.
+fn led(assignor: &str) -> JoinGroupResponse {
+    let alone = joined("m1", 1, "m1", vec![other_member("m1", &["mine"])]);
+    JoinGroupResponse { protocol_name: Some(assignor.to_owned()), ..alone }
 }

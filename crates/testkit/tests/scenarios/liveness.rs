@@ -2,7 +2,11 @@
 
 use super::rig::*;
 use std::{
-    sync::{Arc, Mutex, mpsc as blocking},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+        mpsc as blocking,
+    },
     time::Duration,
 };
 use tokio::sync::mpsc;
@@ -81,6 +85,49 @@ async fn a_leader_whose_assignor_takes_longer_than_its_session_stays_a_member_an
     went_on.send(()).unwrap();
     settle(&mut [&mut a], &[2]).await;
     assert_eq!(stage.broker.group(GROUP).unwrap().generation, 1);
+}
+
+/// Panics the first time.
+#[derive(Debug, Default)]
+struct Faulty(AtomicBool);
+
+impl Assignor for Faulty {
+    fn name(&self) -> &str {
+        "faulty"
+    }
+    fn rebalance_protocol(&self) -> RebalanceProtocol {
+        RebalanceProtocol::Eager
+    }
+    fn assign(&self, topics: &Topics, members: &[MemberSubscription]) -> Assignment {
+        assert!(self.0.swap(true, Ordering::Relaxed), "a fault of the application");
+        assignor::by_name("range").unwrap().assign(topics, members)
+    }
+}
+
+#[tokio::test]
+async fn an_assignor_that_panics_is_an_error_of_poll_and_the_consumer_lives_on() {
+    let stage = Stage::new(&[("t", 2)]).await;
+    let mut a = stage.seat("a", &[]);
+    a.consumer = Consumer::builder()
+        .set("bootstrap.servers", stage.broker.bootstrap_servers())
+        .group_id(GROUP)
+        .set("partition.assignment.strategy", "faulty")
+        .assignor(Arc::new(Faulty::default()))
+        .build()
+        .unwrap();
+    let mut a = a.subscribe(&["t"]).await;
+    let error = loop {
+        if let Err(error) = a.consumer.poll(LONG).await {
+            break error;
+        }
+    };
+    assert_eq!(
+        error.to_string(),
+        "a callback of the application failed: the assignor `faulty` panicked: a fault of the application"
+    );
+    settle(&mut [&mut a], &[2]).await;
+    a.close().await;
+    stage.check();
 }
 
 #[tokio::test]

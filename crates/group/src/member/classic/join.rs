@@ -9,7 +9,7 @@ use crate::{
     Instant,
     member::{
         MemberError, SendError,
-        leader::{Group, by_topic},
+        leader::{Group, by_topic, guarded},
         reason,
         watch::Watch,
     },
@@ -76,7 +76,9 @@ impl Classic {
         };
         let mut protocols = Vec::new();
         for assignor in &self.config.assignors {
-            let user_data = assignor.user_data(&self.remembered.partitions, self.remembered.generation);
+            // One that panics here has nothing to remember.
+            let remembered = || assignor.user_data(&self.remembered.partitions, self.remembered.generation);
+            let user_data = guarded(remembered).unwrap_or_default();
             let subscription = Subscription { user_data, ..subscription.clone() };
             let metadata = subscription.to_metadata(SUBSCRIPTION_VERSION);
             protocols.push(JoinGroupRequestProtocol { name: assignor.name().to_owned(), metadata });

@@ -248,11 +248,17 @@ impl Classic {
     }
 
     pub(super) fn handle_plan(&mut self, now: Instant, plan: Plan) {
-        if let Some(Syncing { step, .. }) = self.state.syncing_mut()
+        if let Some(Syncing { step, assignor }) = self.state.syncing_mut()
             && let SyncStep::Dealing { ticket } = step
             && *ticket == plan.ticket
         {
-            *step = SyncStep::Ready { plan: plan.shares };
+            match plan.shares {
+                Ok(plan) => *step = SyncStep::Ready { plan },
+                Err(message) => {
+                    let error = MemberError::AssignorPanicked { assignor: assignor.clone(), message };
+                    self.planning_failed(now, error);
+                }
+            }
         }
         self.advance(now);
     }

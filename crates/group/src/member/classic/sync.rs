@@ -58,6 +58,16 @@ impl Classic {
         syncing.step = SyncStep::Dealing { ticket };
     }
 
+    /// The others wait for a plan until this member, asked by the next poll, joins again or is expelled.
+    pub(super) fn planning_failed(&mut self, now: Instant, error: MemberError) {
+        if let State::Leaving(leaving) = &mut self.state {
+            leaving.round = None;
+            self.report(error);
+        } else {
+            self.join_failed(now, error);
+        }
+    }
+
     pub(super) fn send_sync(&mut self) {
         let Some(request) = self.sync_request() else { return };
         let ticket = self.outbox.send(request, Some(self.config.request_timeout));
