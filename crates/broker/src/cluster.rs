@@ -177,6 +177,9 @@ impl BrokerState {
         partition.leader_epoch += 1;
         partition.log.begin_epoch(partition.leader_epoch);
         self.partition_changed(now, id, index);
+        // A log that cannot be stored says so; the cluster of this process goes on.
+        let _ = self.keep_changed(now, topic);
+        self.note_flushed();
         Ok(())
     }
 
@@ -221,6 +224,8 @@ impl BrokerState {
         partition.leader = leader;
         partition.leader_epoch += 1;
         partition.log.begin_epoch(partition.leader_epoch);
+        // Should it not be stored, the next start counts on from an older epoch.
+        let _ = self.keep_changed(now, topic);
         if topic == OFFSETS_TOPIC {
             self.coordinator_moved(now, index, leader);
         }

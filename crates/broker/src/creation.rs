@@ -2,7 +2,6 @@
 
 use crate::cluster::NodeId;
 use crate::config::{ConfigError, TopicConfig};
-use crate::log::{Log, Memory};
 use crate::state::BrokerState;
 use crate::topics::{self, OFFSETS_TOPIC, Partition, Refusal, Topic};
 use std::sync::Arc;
@@ -46,7 +45,7 @@ impl BrokerState {
     /// Creates a topic; an error says what is wrong with it.
     pub fn create_topic(&mut self, now: Instant, new: &NewTopic) -> Result<Uuid, (ErrorCode, String)> {
         let checked = self.check_topic(new).map_err(|refusal| (refusal.code, refusal.message))?;
-        Ok(self.add_topic(now, checked))
+        self.add_topic(now, checked).map_err(|refusal| (refusal.code, refusal.message))
     }
 
     /// Whether a topic can be created.
@@ -136,20 +135,29 @@ impl BrokerState {
     }
 
     /// Creates a topic that was checked.
-    pub(crate) fn add_topic(&mut self, now: Instant, checked: Checked) -> Uuid {
-        let id = self.random.uuid();
-        let partitions = checked.replicas.into_iter().map(|replicas| self.new_partition(replicas)).collect();
-        let settings = checked.config.settings(&self.config);
+    pub(crate) fn add_topic(&mut self, now: Instant, checked: Checked) -> Result<Uuid, Refusal> {
+        let (name, config, id) = (checked.name, checked.config, self.random.uuid());
+        let settings = config.settings(&self.config);
+        let mut topic = Topic { name, id, partitions: Vec::new(), config, settings };
+        topic.partitions = self.new_partitions(&topic, checked.replicas);
+        self.keep_topic(now, &topic).map_err(|code| not_stored(&topic.name, code))?;
         let racks = self.racks();
-        self.topics
-            .insert(Topic { name: checked.name, id, partitions, config: checked.config, settings }, &racks);
+        self.topics.insert(topic, &racks);
         self.tell_coordinators_of_topics(now);
-        id
+        self.plan_flushes(now);
+        Ok(id)
     }
 
-    fn new_partition(&self, replicas: Vec<NodeId>) -> Partition {
-        let leader = replicas.iter().find(|node| self.is_up(**node)).copied();
-        Partition { replicas, leader, leader_epoch: 0, log: Log::new(Box::new(Memory::default()), 0) }
+    /// Partitions that come behind those that the topic has.
+    fn new_partitions(&mut self, topic: &Topic, replicas: Vec<Vec<NodeId>>) -> Vec<Partition> {
+        let first = i32::try_from(topic.partitions.len()).unwrap_or(i32::MAX);
+        let mut partitions = Vec::with_capacity(replicas.len());
+        for (index, replicas) in (first..).zip(replicas) {
+            let leader = replicas.iter().find(|node| self.is_up(**node)).copied();
+            let log = self.new_log(&topic.name, topic.id, index, &topic.settings);
+            partitions.push(Partition { replicas, leader, leader_epoch: 0, log });
+        }
+        partitions
     }
 
     /// Creates `__consumer_offsets` when somebody needs it for the first time.
@@ -165,19 +173,30 @@ impl BrokerState {
             let _ = config.set(key, value);
         }
         let replicas = self.place(0, count, wanted);
-        self.add_topic(now, Checked { name: OFFSETS_TOPIC.into(), replicas, config });
+        // Should it not be possible to store it, whoever needs it is told that it is not there.
+        let _ = self.add_topic(now, Checked { name: OFFSETS_TOPIC.into(), replicas, config });
     }
 
     /// Adds partitions until the topic has `count`.
-    pub(crate) fn add_partitions(&mut self, now: Instant, name: &str, replicas: Vec<Vec<NodeId>>) {
-        let more: Vec<_> = replicas.into_iter().map(|replicas| self.new_partition(replicas)).collect();
+    pub(crate) fn add_partitions(
+        &mut self,
+        now: Instant,
+        name: &str,
+        replicas: Vec<Vec<NodeId>>,
+    ) -> Result<(), Refusal> {
+        let Some(topic) = self.topics.remove(name) else { return Ok(()) };
+        let more = self.new_partitions(&topic, replicas);
         let racks = self.racks();
+        self.topics.insert(topic, &racks);
         self.topics.grow(name, more, &racks);
         self.tell_coordinators_of_topics(now);
+        self.keep_changed(now, name).map_err(|code| not_stored(name, code))
     }
 
     /// Deletes a topic with its records and the offsets that groups committed for it.
     pub fn delete_topic(&mut self, now: Instant, name: &str) -> Result<(), ErrorCode> {
+        self.topics.get(name).ok_or(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION)?;
+        self.forget_topic(now, name)?;
         let topic = self.topics.remove(name).ok_or(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION)?;
         for index in (0..).take(topic.partitions.len()) {
             self.partition_changed(now, topic.id, index);
@@ -185,6 +204,13 @@ impl BrokerState {
         self.tell_coordinators_of_topics(now);
         Ok(())
     }
+}
+
+fn not_stored(topic: &str, code: ErrorCode) -> Refusal {
+    Refusal::new(
+        code,
+        format!("Topic '{topic}' cannot be stored in the data directory: see the broker's log."),
+    )
 }
 
 /// A setting that is not accepted, as an answer.

@@ -10,13 +10,14 @@
 //! # Ok(()) }
 //! ```
 //!
-//! Records live in memory. The nodes of a test cluster share one copy of each partition: stopping a node moves leaders
+//! Records live in memory, or in a data directory ([`Builder::data_dir`]) where they survive. The nodes of a test cluster share one copy of each partition: stopping a node moves leaders
 //! and coordinators as Kafka does, but nothing is ever lost by it. It is a test double, not a replicated store.
 
 mod api;
 mod cluster;
 pub mod config;
 mod creation;
+pub mod disk;
 mod gather;
 mod groups;
 mod inspect;
@@ -28,6 +29,7 @@ mod parked;
 mod random;
 mod sessions;
 mod state;
+mod store;
 mod topics;
 
 pub use cluster::{ClusterError, Node, NodeId};
@@ -37,3 +39,4 @@ pub use intercept::{Hook, Verdict};
 #[cfg(feature = "net")]
 pub use net::{Broker, Builder, StartError, StartNodeError};
 pub use state::{BrokerOutput, BrokerState, Closing, ConnId};
+pub use store::StoreError;

@@ -79,6 +79,11 @@ impl Parked {
         self.by_partition.get(&partition).into_iter().flatten().copied().collect()
     }
 
+    /// All that wait.
+    pub(crate) fn all(&self) -> Vec<Ticket> {
+        self.waiting.keys().copied().collect()
+    }
+
     /// The fetches whose deadline has come.
     pub(crate) fn due(&self, now: Instant) -> Vec<Ticket> {
         self.deadlines

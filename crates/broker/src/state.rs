@@ -12,6 +12,7 @@ use crate::intercept::{Hook, Intercept, Verdict};
 use crate::parked::{Parked, PartitionId};
 use crate::random::Random;
 use crate::sessions::Sessions;
+use crate::store::{Chores, Store};
 use crate::topics::TopicTable;
 use bytes::Bytes;
 use std::collections::{BTreeMap, VecDeque};
@@ -142,6 +143,10 @@ pub struct BrokerState {
     pub(crate) random: Random,
     pub(crate) next_producer_id: i64,
     pub(crate) unix_ms_at_origin: i64,
+    pub(crate) store: Option<Store>,
+    pub(crate) chores: Chores,
+    pub(crate) winding_down: bool,
+    pub(crate) closed: bool,
     pending: BTreeMap<Ticket, Pending>,
     next_ticket: u64,
     intercept: Intercept,
@@ -174,6 +179,10 @@ impl BrokerState {
             random,
             next_producer_id: 0,
             unix_ms_at_origin,
+            store: None,
+            chores: Chores::default(),
+            winding_down: false,
+            closed: false,
             pending: BTreeMap::new(),
             next_ticket: 0,
             intercept: Intercept::default(),
@@ -253,6 +262,9 @@ impl BrokerState {
 
     /// A frame came, without its length.
     pub fn handle_frame(&mut self, now: Instant, conn: ConnId, frame: Bytes) {
+        if self.closed {
+            return;
+        }
         if !self.connections.contains_key(&conn) {
             return;
         }
@@ -370,6 +382,13 @@ impl BrokerState {
         }
     }
 
+    /// Answers all fetches that wait.
+    pub(crate) fn finish_fetches(&mut self, now: Instant) {
+        for ticket in self.parked.all() {
+            self.finish_fetch(now, ticket);
+        }
+    }
+
     fn finish_fetch(&mut self, now: Instant, ticket: Ticket) {
         if let Some(fetch) = self.parked.take(ticket) {
             let response = api::fetch::finish(self, now, fetch);
@@ -383,6 +402,7 @@ impl BrokerState {
             self.finish_fetch(now, ticket);
         }
         self.time_out_groups(now);
+        self.do_chores(now);
         if self.next_retention <= now {
             self.next_retention = now + self.settings.retention_check_interval;
             self.apply_retention(now);
@@ -397,7 +417,8 @@ impl BrokerState {
             let bytes = topic.settings.retention_bytes.map(i64::unsigned_abs);
             for partition in &mut topic.partitions {
                 if topic.settings.delete {
-                    partition.log.retain(bytes, oldest);
+                    // What went wrong has been said; it is tried again the next time.
+                    let _ = partition.log.retain(bytes, oldest);
                 }
                 partition.log.expire_producers(now_ms.saturating_sub(expiry));
             }
@@ -411,7 +432,7 @@ impl BrokerState {
 
     fn next_deadline(&self) -> Option<Instant> {
         let timers = soonest(self.parked.next_deadline(), self.groups.next_deadline());
-        soonest(timers, Some(self.next_retention))
+        soonest(soonest(timers, self.next_chore()), Some(self.next_retention))
     }
 
     /// Places replicas of new partitions on the nodes that are up.

@@ -150,6 +150,9 @@ pub(crate) struct BrokerArgs {
     /// A broker setting, may be repeated
     #[arg(long = "config", value_name = "KEY=VALUE", value_parser = key_value)]
     pub(crate) settings: Vec<(String, String)>,
+    /// Keep topics, records and groups in this directory; without it everything is in memory
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data_dir: Option<PathBuf>,
     /// How many nodes the in-process test cluster has
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub(crate) nodes: u32,

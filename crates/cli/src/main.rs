@@ -13,10 +13,7 @@ use tontine::Error;
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    tracing_subscriber::fmt()
-        .with_writer(std::io::stderr)
-        .with_env_filter(tracing_subscriber::EnvFilter::from_default_env())
-        .init();
+    tracing_subscriber::fmt().with_writer(std::io::stderr).with_env_filter(filter()).init();
     let runtime = match tokio::runtime::Runtime::new() {
         Ok(runtime) => runtime,
         Err(error) => return failed(&format!("could not start: {error}"), ExitCode::FAILURE),
@@ -31,6 +28,12 @@ fn main() -> ExitCode {
         }
         Err(error) => failed(&error.to_string(), ExitCode::FAILURE),
     }
+}
+
+/// `RUST_LOG`, or else what an operator of a broker must see.
+fn filter() -> tracing_subscriber::EnvFilter {
+    let default = || tracing_subscriber::EnvFilter::new("error,tontine_broker=warn");
+    tracing_subscriber::EnvFilter::try_from_default_env().unwrap_or_else(|_| default())
 }
 
 fn failed(message: &str, code: ExitCode) -> ExitCode {

@@ -4,8 +4,9 @@ use super::admin::outcome;
 use super::describe_configs::{check_broker, resource};
 use crate::config::{BrokerConfig, ConfigError, Effect, TopicConfig, topic_value};
 use crate::creation::config_refusal;
-use crate::state::BrokerState;
+use crate::state::{BrokerState, Call};
 use crate::topics::Refusal;
+use tontine_group::Instant;
 use tontine_wire::ErrorCode;
 use tontine_wire::api::alter_configs::{
     AlterConfigsRequest, AlterConfigsResourceResponse, AlterConfigsResponse,
@@ -51,7 +52,11 @@ pub(super) fn is_dynamic(key: &str) -> bool {
     )
 }
 
-pub(super) fn answer(state: &mut BrokerState, request: AlterConfigsRequest) -> AlterConfigsResponse {
+pub(super) fn answer(
+    state: &mut BrokerState,
+    call: &Call,
+    request: AlterConfigsRequest,
+) -> AlterConfigsResponse {
     let mut responses = Vec::new();
     for wanted in request.resources {
         let set = |(key, value)| Change { key, operation: Operation::Set, value };
@@ -59,7 +64,7 @@ pub(super) fn answer(state: &mut BrokerState, request: AlterConfigsRequest) -> A
             wanted.configs.into_iter().map(|config| set((config.name, config.value))).collect();
         let (kind, name) = (wanted.resource_type, wanted.resource_name);
         let (error_code, error_message) =
-            outcome(alter(state, kind, &name, &changes, true, request.validate_only));
+            outcome(alter(state, call.now, kind, &name, &changes, true, request.validate_only));
         responses.push(AlterConfigsResourceResponse {
             error_code,
             error_message,
@@ -72,6 +77,7 @@ pub(super) fn answer(state: &mut BrokerState, request: AlterConfigsRequest) -> A
 
 pub(super) fn answer_incremental(
     state: &mut BrokerState,
+    call: &Call,
     request: IncrementalAlterConfigsRequest,
 ) -> IncrementalAlterConfigsResponse {
     let mut responses = Vec::new();
@@ -88,8 +94,8 @@ pub(super) fn answer_incremental(
                 })
             })
             .collect();
-        let result =
-            changes.and_then(|changes| alter(state, kind, &name, &changes, false, request.validate_only));
+        let result = changes
+            .and_then(|changes| alter(state, call.now, kind, &name, &changes, false, request.validate_only));
         let (error_code, error_message) = outcome(result);
         responses.push(IncrementalResourceResponse {
             error_code,
@@ -113,6 +119,7 @@ fn operation(number: i8) -> Result<Operation, Refusal> {
 
 fn alter(
     state: &mut BrokerState,
+    now: Instant,
     kind: i8,
     name: &str,
     changes: &[Change],
@@ -120,8 +127,8 @@ fn alter(
     validate_only: bool,
 ) -> Result<(), Refusal> {
     match kind {
-        resource::TOPIC => alter_topic(state, name, changes, replace, validate_only),
-        resource::BROKER => alter_broker(state, name, changes, validate_only),
+        resource::TOPIC => alter_topic(state, now, name, changes, replace, validate_only),
+        resource::BROKER => alter_broker(state, now, name, changes, validate_only),
         other => Err(Refusal::new(
             ErrorCode::INVALID_REQUEST,
             format!("resources of type {other} have no configuration here"),
@@ -131,6 +138,7 @@ fn alter(
 
 fn alter_topic(
     state: &mut BrokerState,
+    now: Instant,
     name: &str,
     changes: &[Change],
     replace: bool,
@@ -151,6 +159,8 @@ fn alter_topic(
     if !validate_only {
         topic.settings = config.settings(&broker);
         topic.config = config;
+        state.settle_logs(now);
+        state.keep_changed(now, name).map_err(not_stored)?;
     }
     Ok(())
 }
@@ -194,29 +204,41 @@ fn is_list(key: &str) -> bool {
 /// All nodes share one configuration: what is set for one of them is set for all.
 fn alter_broker(
     state: &mut BrokerState,
+    now: Instant,
     name: &str,
     changes: &[Change],
     validate_only: bool,
 ) -> Result<(), Refusal> {
     check_broker(state, name)?;
     let mut config: BrokerConfig = state.config.clone();
+    let mut kept = Vec::new();
     for change in changes {
         if !is_dynamic(&change.key) {
             check_without_effect(change)?;
             continue;
         }
-        let now = config.value(&change.key).unwrap_or_default().to_owned();
-        match changed(change, &now)? {
+        let was = config.value(&change.key).unwrap_or_default().to_owned();
+        let value = changed(change, &was)?;
+        match &value {
             Some(value) => {
-                let _ = config.set(&change.key, &value).map_err(config_refusal)?;
+                let _ = config.set(&change.key, value).map_err(config_refusal)?;
             }
             None => config.unset(&change.key),
         }
+        kept.push((&change.key, value));
     }
     if !validate_only {
         state.set_config(config);
+        state.settle_logs(now);
+        for (key, value) in kept {
+            state.keep_setting(now, key, value.as_deref()).map_err(not_stored)?;
+        }
     }
     Ok(())
+}
+
+fn not_stored(code: ErrorCode) -> Refusal {
+    Refusal::new(code, "the change cannot be stored in the data directory: see the broker's log")
 }
 
 /// Keys that have no effect may be set to anything; keys that are read once at start may not.

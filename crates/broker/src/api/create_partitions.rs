@@ -36,7 +36,7 @@ fn grow(
 ) -> Result<(), Refusal> {
     let replicas = new_replicas(state, wanted)?;
     if !validate_only {
-        state.add_partitions(call.now, &wanted.name, replicas);
+        state.add_partitions(call.now, &wanted.name, replicas)?;
     }
     Ok(())
 }

@@ -62,7 +62,8 @@ fn create(
         is_sensitive: config.is_sensitive,
     });
     let configs = configs.collect();
-    let topic_id = if validate_only { tontine_wire::Uuid::ZERO } else { state.add_topic(call.now, checked) };
+    let topic_id =
+        if validate_only { tontine_wire::Uuid::ZERO } else { state.add_topic(call.now, checked)? };
     Ok(CreatableTopicResult {
         name,
         topic_id,

@@ -54,6 +54,6 @@ fn delete(
     if offset < 0 || offset > log.end() {
         return Err(ErrorCode::OFFSET_OUT_OF_RANGE);
     }
-    log.delete_before(offset);
+    log.delete_before(offset)?;
     Ok(log.start())
 }

@@ -1,4 +1,4 @@
-//! DescribeLogDirs: one directory, which does not exist: everything is in memory.
+//! DescribeLogDirs: one directory; it does not exist when everything is in memory.
 
 use crate::state::{BrokerState, Call};
 use crate::topics::Topic;
@@ -34,6 +34,10 @@ pub(super) fn answer(
             topics.push(DescribeLogDirsTopic { name: topic.name.to_string(), partitions });
         }
     }
-    let result = DescribeLogDirsResult { log_dir: "memory".into(), topics, ..Default::default() };
+    let result = DescribeLogDirsResult {
+        log_dir: state.data_dir().unwrap_or_else(|| "memory".into()),
+        topics,
+        ..Default::default()
+    };
     DescribeLogDirsResponse { results: vec![result], ..Default::default() }
 }

@@ -74,7 +74,12 @@ pub(super) fn answer(state: &mut BrokerState, call: &Call, request: FetchRequest
     };
     let fetch = Fetch { node: call.node, version: call.version, kind, items, max_bytes };
     let reading = read(state, &fetch);
-    if max_wait.is_zero() || fetch.items.is_empty() || reading.urgent || reading.bytes >= min_bytes {
+    if max_wait.is_zero()
+        || state.winding_down
+        || fetch.items.is_empty()
+        || reading.urgent
+        || reading.bytes >= min_bytes
+    {
         return Answer::Now(respond(state, call.now, fetch, reading).into());
     }
     let ticket = state.park_call(call, None);

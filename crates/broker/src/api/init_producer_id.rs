@@ -1,10 +1,14 @@
 //! InitProducerId: a number for an idempotent producer. Transactions are not served.
 
-use crate::state::BrokerState;
+use crate::state::{BrokerState, Call};
 use tontine_wire::ErrorCode;
 use tontine_wire::api::init_producer_id::{InitProducerIdRequest, InitProducerIdResponse};
 
-pub(super) fn answer(state: &mut BrokerState, request: &InitProducerIdRequest) -> InitProducerIdResponse {
+pub(super) fn answer(
+    state: &mut BrokerState,
+    call: &Call,
+    request: &InitProducerIdRequest,
+) -> InitProducerIdResponse {
     let refused = |code| InitProducerIdResponse { error_code: code, ..Default::default() };
     if request.transactional_id.is_some() {
         return refused(ErrorCode::UNSUPPORTED_VERSION);
@@ -19,7 +23,8 @@ pub(super) fn answer(state: &mut BrokerState, request: &InitProducerIdRequest) -
             ..Default::default()
         };
     }
-    let producer_id = state.next_producer_id;
-    state.next_producer_id += 1;
-    InitProducerIdResponse { producer_id, ..Default::default() }
+    match state.new_producer_id(call.now) {
+        Ok(producer_id) => InitProducerIdResponse { producer_id, ..Default::default() },
+        Err(code) => refused(code),
+    }
 }

@@ -103,15 +103,17 @@ pub(crate) fn serve(state: &mut BrokerState, call: &Call, request: Request) -> A
             offset_for_leader_epoch::answer(state, call, &request).into()
         }
         Request::FindCoordinator(request) => find_coordinator::answer(state, call, &request).into(),
-        Request::InitProducerId(request) => init_producer_id::answer(state, &request).into(),
+        Request::InitProducerId(request) => init_producer_id::answer(state, call, &request).into(),
         Request::CreateTopics(request) => create_topics::answer(state, call, request).into(),
         Request::DeleteTopics(request) => delete_topics::answer(state, call, request).into(),
         Request::CreatePartitions(request) => create_partitions::answer(state, call, request).into(),
         Request::DeleteRecords(request) => delete_records::answer(state, call, &request).into(),
         Request::DescribeCluster(request) => describe_cluster::answer(state, &request).into(),
         Request::DescribeConfigs(request) => describe_configs::answer(state, request).into(),
-        Request::AlterConfigs(request) => alter_configs::answer(state, request).into(),
-        Request::IncrementalAlterConfigs(request) => alter_configs::answer_incremental(state, request).into(),
+        Request::AlterConfigs(request) => alter_configs::answer(state, call, request).into(),
+        Request::IncrementalAlterConfigs(request) => {
+            alter_configs::answer_incremental(state, call, request).into()
+        }
         Request::ListConfigResources(request) => describe_configs::list(state, call, &request).into(),
         Request::DescribeLogDirs(request) => describe_log_dirs::answer(state, call, &request).into(),
         Request::DescribeProducers(request) => describe_producers::answer(state, call, &request).into(),

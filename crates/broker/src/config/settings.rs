@@ -2,6 +2,7 @@
 //! a value that does not parse all the same falls back to zero.
 
 use super::{BrokerConfig, TopicConfig, rows};
+use crate::log::{Flush, Layout};
 use std::str::FromStr;
 use std::time::Duration;
 use tontine_group::coordinator::MigrationPolicy;
@@ -33,6 +34,7 @@ pub struct Settings {
     pub group_consumer_max_size: usize,
     pub group_consumer_migration_policy: MigrationPolicy,
     pub group_consumer_session_timeout: Duration,
+    pub flush_checkpoint_interval: Duration,
     pub group_initial_rebalance_delay: Duration,
     pub group_max_session_timeout: Duration,
     pub group_max_size: usize,
@@ -71,6 +73,8 @@ impl Settings {
                 Some(_) | None => MigrationPolicy::Bidirectional,
             },
             group_consumer_session_timeout: millis(value("group.consumer.session.timeout.ms")),
+            flush_checkpoint_interval: millis(value("log.flush.offset.checkpoint.interval.ms"))
+                .max(Duration::from_millis(1)),
             group_initial_rebalance_delay: millis(value("group.initial.rebalance.delay.ms")),
             group_max_session_timeout: millis(value("group.max.session.timeout.ms")),
             group_max_size: parse(value("group.max.size")),
@@ -98,12 +102,16 @@ pub struct TopicSettings {
     pub compact: bool,
     pub delete: bool,
     pub delete_retention_ms: i64,
+    pub flush_messages: Option<u64>,
+    pub flush_ms: Option<u64>,
+    pub index_interval: u64,
     pub log_append_time: bool,
     pub max_message_bytes: usize,
     pub min_insync_replicas: usize,
     pub retention_bytes: Option<i64>,
     pub retention_ms: Option<i64>,
     pub segment_bytes: usize,
+    pub segment_ms: i64,
     pub timestamp_after_max_ms: i64,
     pub timestamp_before_max_ms: i64,
 }
@@ -118,16 +126,37 @@ impl TopicSettings {
             compact: has("compact"),
             delete: has("delete"),
             delete_retention_ms: parse(value("delete.retention.ms").as_deref()),
+            flush_messages: unless_endless(value("flush.messages").as_deref()),
+            flush_ms: unless_endless(value("flush.ms").as_deref()),
+            index_interval: parse(value("index.interval.bytes").as_deref()),
             log_append_time: value("message.timestamp.type").as_deref() == Some("LogAppendTime"),
             max_message_bytes: parse(value("max.message.bytes").as_deref()),
             min_insync_replicas: parse(value("min.insync.replicas").as_deref()),
             retention_bytes: limit(value("retention.bytes").as_deref()),
             retention_ms: limit(value("retention.ms").as_deref()),
             segment_bytes: parse(value("segment.bytes").as_deref()),
+            segment_ms: parse(value("segment.ms").as_deref()),
             timestamp_after_max_ms: parse(value("message.timestamp.after.max.ms").as_deref()),
             timestamp_before_max_ms: parse(value("message.timestamp.before.max.ms").as_deref()),
         }
     }
+}
+
+impl TopicSettings {
+    /// How logs are written to disk.
+    pub(crate) fn layout(&self) -> Layout {
+        Layout {
+            segment_bytes: self.segment_bytes as u64,
+            segment_ms: self.segment_ms,
+            index_interval: self.index_interval,
+            flush: Flush { records: self.flush_messages, millis: self.flush_ms },
+        }
+    }
+}
+
+/// The largest number stands for never, as in Kafka.
+fn unless_endless(value: Option<&str>) -> Option<u64> {
+    value.and_then(|text| text.trim().parse().ok()).filter(|number| *number < i64::MAX.unsigned_abs())
 }
 
 /// The value of a topic's key that is in force.
@@ -143,7 +172,16 @@ pub(crate) fn broker_default(broker: &BrokerConfig, key: &str) -> Option<String>
     if key == "retention.ms" {
         return retention(broker);
     }
+    if key == "segment.ms" {
+        return roll(broker);
+    }
     broker.given(rows::broker_key(key)?).map(str::to_owned)
+}
+
+/// `log.roll.ms` wins over hours.
+fn roll(broker: &BrokerConfig) -> Option<String> {
+    let hours = || broker.given("log.roll.hours")?.parse::<i64>().ok().map(|hours| hours * 3_600_000);
+    broker.given("log.roll.ms").map(str::to_owned).or_else(|| hours().map(|ms| ms.to_string()))
 }
 
 /// `log.retention.ms` wins over minutes, minutes over hours; -1 is for ever in each.

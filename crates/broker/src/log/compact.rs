@@ -16,8 +16,9 @@ impl Newest {
     pub(super) fn see(&mut self, batch: &RecordBatch) {
         let Ok(records) = batch.records() else { return };
         for record in records.iter().filter_map(Result::ok) {
-            if let Some(key) = record.key_bytes() {
-                self.offsets.insert(key, record.offset());
+            if let Some(key) = record.key() {
+                // A copy: a slice would keep all that was read in memory until the compaction is over.
+                self.offsets.insert(Bytes::copy_from_slice(key), record.offset());
             }
         }
     }

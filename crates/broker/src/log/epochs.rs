@@ -26,6 +26,11 @@ impl Epochs {
         }
     }
 
+    /// The epochs and where they begin.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (i32, i64)> {
+        self.starts.iter().copied()
+    }
+
     /// The epoch in which `offset` was written.
     pub(super) fn at(&self, offset: i64) -> Option<i32> {
         let after = self.starts.partition_point(|(_, start)| *start <= offset);

@@ -6,6 +6,7 @@ use super::{BatchMeta, Storage};
 use bytes::{Bytes, BytesMut};
 use std::collections::VecDeque;
 use tontine_wire::ErrorCode;
+use tontine_wire::records::RecordBatch;
 
 /// A segment is closed when it has this many bytes.
 const SEGMENT_BYTES: usize = 1 << 20;
@@ -148,7 +149,13 @@ impl Memory {
 }
 
 impl Storage for Memory {
-    fn append(&mut self, meta: BatchMeta, batch: Bytes) -> Result<(), ErrorCode> {
+    fn append(
+        &mut self,
+        meta: BatchMeta,
+        batch: Bytes,
+        _records: u32,
+        _now_ms: i64,
+    ) -> Result<(), ErrorCode> {
         self.push(meta, batch);
         Ok(())
     }
@@ -216,26 +223,26 @@ impl Storage for Memory {
         start
     }
 
-    fn open_from(&self) -> i64 {
-        match self.segments.back() {
-            Some(segment) if segment.is_open() => segment.batches.first().map_or(0, |entry| entry.meta.base),
-            Some(segment) => segment.next(),
-            None => 0,
-        }
-    }
-
-    fn replace_before(&mut self, below: i64, batches: Vec<(BatchMeta, Bytes)>) {
-        let first_kept = self.segments.partition_point(|segment| segment.next() <= below);
+    fn rewrite(
+        &mut self,
+        keep: &mut dyn FnMut(RecordBatch) -> Option<(BatchMeta, Bytes)>,
+    ) -> Result<(), ErrorCode> {
+        let first_kept = self.segments.partition_point(|segment| !segment.is_open());
         let kept = self.segments.split_off(first_kept);
-        *self = Self::default();
-        for (meta, batch) in batches {
-            self.push(meta, batch);
+        for segment in std::mem::take(self).segments {
+            let mut bytes = segment.slice(0, segment.batches.len());
+            while let Ok(Some(batch)) = RecordBatch::parse(&mut bytes) {
+                if let Some((meta, batch)) = keep(batch) {
+                    self.push(meta, batch);
+                }
+            }
         }
         if let Some(segment) = self.segments.back_mut() {
             segment.close();
         }
         self.segments.extend(kept);
         self.drop_empty();
+        Ok(())
     }
 
     fn size(&self) -> u64 {

@@ -1,15 +1,24 @@
 //! One partition's log: which offsets exist, in which leader epoch each was written, and what idempotent producers wrote.
 //!
-//! Where the bytes are kept is [`Storage`]'s business: in [`memory`] here. Mirrors `UnifiedLog`; the high watermark is
+//! Where the bytes are kept is [`Storage`]'s business: in [`memory`], or [`ondisk`]. Mirrors `UnifiedLog`; the high watermark is
 //! always the end of the log, because the replicas of a test cluster share one copy.
 
 mod compact;
+#[cfg(test)]
+mod crash;
 mod epochs;
+mod index;
 mod memory;
+mod ondisk;
 mod producers;
+mod recovery;
+mod segment;
+mod snapshot;
 
 pub(crate) use epochs::EpochEnd;
 pub(crate) use memory::Memory;
+pub(crate) use ondisk::{Flush, Layout, Notes, OnDisk};
+pub(crate) use recovery::{Damage, LastEnd, OpenError, Opened, open};
 
 use bytes::Bytes;
 use epochs::Epochs;
@@ -31,8 +40,8 @@ pub(crate) struct BatchMeta {
 
 /// Where batches are kept. They come in the order of their offsets.
 pub(crate) trait Storage: fmt::Debug + Send {
-    /// Keeps a batch behind the others.
-    fn append(&mut self, meta: BatchMeta, batch: Bytes) -> Result<(), ErrorCode>;
+    /// Keeps a batch of so many records behind the others, and makes it durable where that is asked for.
+    fn append(&mut self, meta: BatchMeta, batch: Bytes, records: u32, now_ms: i64) -> Result<(), ErrorCode>;
     /// Whole batches from the one that holds `offset` on: at most `max_bytes`, or one batch when `at_least_one`.
     fn read(&self, offset: i64, max_bytes: usize, at_least_one: bool) -> Result<Bytes, ErrorCode>;
     /// The first batch at or behind `from` with a record of at least this timestamp.
@@ -45,12 +54,45 @@ pub(crate) trait Storage: fmt::Debug + Send {
     fn cut_from(&mut self, offset: i64) -> Option<i64>;
     /// Where the log could start when it should be no larger than `bytes`, or hold nothing that is older than `time`.
     fn start_within(&self, bytes: Option<u64>, oldest: Option<i64>) -> Option<i64>;
-    /// Where the part begins that is still written to: the batches before can be replaced.
-    fn open_from(&self) -> i64;
-    /// Puts `batches` where those before `below` were; both ends are at batches.
-    fn replace_before(&mut self, below: i64, batches: Vec<(BatchMeta, Bytes)>);
+    /// Replaces each batch by what `keep` leaves of it, except in the part that is still written to.
+    fn rewrite(
+        &mut self,
+        keep: &mut dyn FnMut(RecordBatch) -> Option<(BatchMeta, Bytes)>,
+    ) -> Result<(), ErrorCode>;
     /// How many bytes there are.
     fn size(&self) -> u64;
+    /// Begins another part to write to.
+    fn roll(&mut self) -> Result<(), ErrorCode> {
+        Ok(())
+    }
+    /// Whether another part was begun since the last call.
+    fn take_rolled(&mut self) -> bool {
+        false
+    }
+    /// Other settings are in force from now on.
+    fn configure(&mut self, _layout: Layout) {}
+    /// Makes everything durable.
+    fn flush(&mut self) -> Result<(), ErrorCode> {
+        Ok(())
+    }
+    /// Makes everything durable when it has waited for long enough.
+    fn flush_if_due(&mut self, _now_ms: i64) {}
+    /// Everything before is durable; `None` where nothing ever is.
+    fn flushed(&self) -> Option<i64> {
+        None
+    }
+    /// Keeps what a log knows besides its records up to an offset.
+    fn keep_state(&mut self, _offset: i64, _state: &str) -> Result<(), ErrorCode> {
+        Ok(())
+    }
+    /// Keeps where the log begins.
+    fn keep_start(&mut self, _start: i64) -> Result<(), ErrorCode> {
+        Ok(())
+    }
+    /// Makes everything durable, with what a log knows besides its records, so that it is found quickly the next time.
+    fn close(&mut self, _offset: i64, _state: &str) -> Result<(), ErrorCode> {
+        Ok(())
+    }
 }
 
 /// What an append did.
@@ -92,6 +134,31 @@ impl Log {
         let mut epochs = Epochs::default();
         epochs.begin(epoch, 0);
         Self { storage, start: 0, end: 0, epochs, producers: Producers::default(), compact_at: COMPACT_FROM }
+    }
+
+    /// A log that was found on the disk. What came behind its noted state is read again.
+    pub(crate) fn reopened(opened: Opened, epoch: i32) -> Self {
+        let (from, (epochs, producers)) = match &opened.state {
+            Some((offset, text)) => (*offset, snapshot::read(text)),
+            None => (opened.start, Default::default()),
+        };
+        let (start, end) = (opened.start, opened.end);
+        let storage = Box::new(opened.storage);
+        let mut log = Self { storage, start, end, epochs, producers, compact_at: COMPACT_FROM };
+        log.take_in_from(from.max(start));
+        log.epochs.forget_before(start);
+        log.begin_epoch(epoch);
+        log
+    }
+
+    fn take_in_from(&mut self, from: i64) {
+        let (mut epochs, mut producers) =
+            (std::mem::take(&mut self.epochs), std::mem::take(&mut self.producers));
+        for batch in self.batches_from(from) {
+            epochs.begin(batch.leader_epoch(), batch.base_offset());
+            producers.note(&batch, batch.max_timestamp());
+        }
+        (self.epochs, self.producers) = (epochs, producers);
     }
 
     /// The first offset that can be read.
@@ -148,9 +215,12 @@ impl Log {
             max_timestamp: stamped.max_timestamp(),
         };
         let bytes = stamped.size();
-        self.storage.append(meta, stamped.bytes().clone())?;
+        self.storage.append(meta, stamped.bytes().clone(), stamped.record_count(), now_ms)?;
         self.producers.note(&stamped, now_ms);
         self.end = meta.next;
+        if self.storage.take_rolled() {
+            self.keep_state();
+        }
         Ok(Appended { base_offset, bytes })
     }
 
@@ -179,14 +249,16 @@ impl Log {
     }
 
     /// Records before `offset` cannot be read any more.
-    pub(crate) fn delete_before(&mut self, offset: i64) {
+    pub(crate) fn delete_before(&mut self, offset: i64) -> Result<(), ErrorCode> {
         if offset <= self.start || offset > self.end {
-            return;
+            return Ok(());
         }
+        self.storage.keep_start(offset)?;
         self.start = offset;
         self.storage.forget_before(offset);
         self.epochs.forget_before(offset);
         self.producers.forget_before(offset);
+        Ok(())
     }
 
     /// Loses the records from the batch that holds `offset` on, as a leader does that was elected uncleanly.
@@ -200,28 +272,62 @@ impl Log {
     }
 
     /// Applies the limits of size and age.
-    pub(crate) fn retain(&mut self, bytes: Option<u64>, oldest: Option<i64>) {
-        if let Some(start) = self.storage.start_within(bytes, oldest) {
-            self.delete_before(start.min(self.end));
+    pub(crate) fn retain(&mut self, bytes: Option<u64>, oldest: Option<i64>) -> Result<(), ErrorCode> {
+        let Some(start) = self.storage.start_within(bytes, oldest) else { return Ok(()) };
+        if start >= self.end {
+            self.roll()?;
         }
+        self.delete_before(start.min(self.end))
+    }
+
+    fn roll(&mut self) -> Result<(), ErrorCode> {
+        self.storage.roll()?;
+        self.keep_state();
+        Ok(())
+    }
+
+    /// Keeps what would have to be read again otherwise. Without it the next start only takes longer.
+    fn keep_state(&mut self) {
+        let _ = self.storage.keep_state(self.end, &snapshot::write(&self.epochs, &self.producers));
     }
 
     /// Compacts when the log has doubled since the last time, so that the work stays a fixed share of what is appended.
-    /// Tombstones that are older than `oldest_tombstone` go.
+    /// Tombstones that are older than `oldest_tombstone` go. When it fails, the log stays as it was and is tried again
+    /// when it has doubled.
     pub(crate) fn compact_if_grown(&mut self, oldest_tombstone: i64) {
         if self.storage.size() < self.compact_at {
             return;
         }
-        let below = self.storage.open_from();
+        // A failure has been said by the storage.
+        let _ = self.compact(oldest_tombstone);
+        self.compact_at = COMPACT_FROM.max(self.storage.size() * 2);
+    }
+
+    fn compact(&mut self, oldest_tombstone: i64) -> Result<(), ErrorCode> {
+        self.roll()?;
         let mut newest = compact::Newest::default();
         self.batches().for_each(|batch| newest.see(&batch));
-        let rest = self
-            .batches()
-            .take_while(|batch| batch.next_offset() <= below)
-            .filter_map(|batch| newest.rest_of(&batch, oldest_tombstone))
-            .collect();
-        self.storage.replace_before(below, rest);
-        self.compact_at = COMPACT_FROM.max(self.storage.size() * 2);
+        self.storage.rewrite(&mut |batch| newest.rest_of(&batch, oldest_tombstone))
+    }
+
+    /// Other settings are in force from now on.
+    pub(crate) fn configure(&mut self, layout: Layout) {
+        self.storage.configure(layout);
+    }
+
+    /// Makes everything durable when it has waited for long enough.
+    pub(crate) fn flush_if_due(&mut self, now_ms: i64) {
+        self.storage.flush_if_due(now_ms);
+    }
+
+    /// Everything before is durable; `None` in memory.
+    pub(crate) fn flushed(&self) -> Option<i64> {
+        self.storage.flushed()
+    }
+
+    /// Makes everything durable, so that it is found quickly the next time.
+    pub(crate) fn close(&mut self) -> Result<(), ErrorCode> {
+        self.storage.close(self.end, &snapshot::write(&self.epochs, &self.producers))
     }
 
     /// Forgets producers that have been silent since `oldest_ms`.
@@ -231,7 +337,11 @@ impl Log {
 
     /// Every batch that can be read, in order.
     pub(crate) fn batches(&self) -> impl Iterator<Item = RecordBatch> + '_ {
-        let mut at = self.start;
+        self.batches_from(self.start)
+    }
+
+    fn batches_from(&self, from: i64) -> impl Iterator<Item = RecordBatch> + '_ {
+        let mut at = from;
         let mut buffer = Bytes::new();
         std::iter::from_fn(move || {
             if buffer.is_empty() {

@@ -3,6 +3,7 @@
 //! Mirrors `ProducerStateManager` and `ProducerAppendInfo`, without transactions.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::fmt::Write as _;
 use tontine_wire::ErrorCode;
 use tontine_wire::records::RecordBatch;
 
@@ -94,6 +95,36 @@ impl Producers {
             base_offset: batch.base_offset(),
             last_offset: batch.last_offset(),
         });
+    }
+
+    /// Writes everything as lines of text.
+    pub(super) fn write(&self, text: &mut String) {
+        for (id, producer) in self.iter() {
+            let _ = write!(text, "producer {id} {} {}", producer.epoch, producer.last_ms);
+            for batch in &producer.batches {
+                let _ = write!(
+                    text,
+                    " {} {} {} {}",
+                    batch.first, batch.last, batch.base_offset, batch.last_offset
+                );
+            }
+            text.push('\n');
+        }
+    }
+
+    /// Reads one of those lines.
+    pub(super) fn read_line(&mut self, kind: &str, numbers: &[i64]) {
+        let ("producer", [id, epoch, last_ms, batches @ ..]) = (kind, numbers) else { return };
+        let small = |number: i64| i32::try_from(number).unwrap_or(-1);
+        let batches = batches.chunks_exact(4).filter_map(|numbers| match *numbers {
+            [first, last, base_offset, last_offset] => {
+                Some(Sequence { first: small(first), last: small(last), base_offset, last_offset })
+            }
+            _ => None,
+        });
+        let epoch = i16::try_from(*epoch).unwrap_or(-1);
+        let producer = Producer { epoch, last_ms: *last_ms, batches: batches.collect() };
+        self.by_id.insert(*id, producer);
     }
 
     /// Forgets producers that wrote nothing since `oldest_ms`.

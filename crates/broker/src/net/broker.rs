@@ -213,7 +213,8 @@ impl Broker {
         self.shared.connections()
     }
 
-    /// Stops. When this returns, the ports are free.
+    /// Stops in good order: requests that came are answered, the data directory is closed. When this returns, the ports
+    /// are free.
     pub async fn stop(mut self) {
         let mut tasks = std::mem::take(&mut self.timers);
         let ports = std::mem::take(&mut *self.ports.lock().unwrap_or_else(PoisonError::into_inner));
@@ -225,6 +226,16 @@ impl Broker {
             // An aborted task ends with an error that says so.
             let _ = task.await;
         }
+        self.shared.finish().await;
+        self.shared.close_all();
+        let shared = self.shared.clone();
+        // Making a lot of data durable takes its time.
+        let _ = tokio::task::spawn_blocking(move || shared.close_store()).await;
+    }
+
+    /// Where records are kept; `None` when they are in memory.
+    pub fn data_dir(&self) -> Option<String> {
+        self.shared.look(BrokerState::data_dir)
     }
 }
 
@@ -236,6 +247,7 @@ impl Drop for Broker {
             task.abort();
         }
         self.shared.close_all();
+        self.shared.close_store();
     }
 }
 

@@ -7,9 +7,12 @@ use super::shared::Shared;
 use crate::cluster::{Node, NodeId};
 use crate::config::{BrokerConfig, ConfigError, Effect};
 use crate::creation::NewTopic;
+use crate::disk::OsDisk;
 use crate::state::BrokerState;
+use crate::store::StoreError;
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, RandomState};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 use tokio::net::TcpListener;
@@ -33,6 +36,12 @@ pub enum StartError {
         /// What the system says.
         source: std::io::Error,
     },
+    /// The data directory cannot be used.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// Only one data directory is taken.
+    #[error("`{0}` are several data directories: give one")]
+    DataDirs(String),
     /// A topic cannot be created.
     #[error("cannot create topic `{name}`: {why}")]
     Topic {
@@ -74,6 +83,7 @@ pub struct Builder {
     seed: Option<u64>,
     ineffective: Vec<String>,
     wrong: Option<ConfigError>,
+    data_dir: Option<PathBuf>,
 }
 
 impl Builder {
@@ -110,6 +120,13 @@ impl Builder {
         self
     }
 
+    /// Keeps topics, records and groups in this directory, which is made when it is missing; what it holds is found again.
+    /// Without it `log.dirs` counts when it was set, else everything is in memory.
+    pub fn data_dir(mut self, path: impl Into<PathBuf>) -> Self {
+        self.data_dir = Some(path.into());
+        self
+    }
+
     /// How many nodes run in this process; one unless said otherwise.
     pub fn nodes(mut self, count: usize) -> Self {
         self.nodes = Some(count);
@@ -140,13 +157,34 @@ impl Builder {
         let listeners = self.listen_all(count).await?;
         let nodes = self.describe(&listeners)?;
         let seed = self.seed.unwrap_or_else(random_seed);
-        let mut state = BrokerState::new(self.config, nodes, seed, unix_ms());
+        let data_dir = self.directory()?;
+        let mut state = match data_dir {
+            Some(path) => {
+                BrokerState::open(self.config, nodes, seed, unix_ms(), Arc::new(OsDisk::new(path)))?
+            }
+            None => BrokerState::new(self.config, nodes, seed, unix_ms()),
+        };
         for topic in &self.topics {
-            state
-                .create_topic(Instant::ZERO, topic)
-                .map_err(|(_, why)| StartError::Topic { name: topic.name.clone(), why })?;
+            // A topic that an earlier run created is there already.
+            if state.data_dir().is_some() && state.partitions(&topic.name).is_some() {
+                continue;
+            }
+            if let Err((_, mut why)) = state.create_topic(Instant::ZERO, topic) {
+                state.take_notes().iter().for_each(|note| why = format!("{why} {note}"));
+                return Err(StartError::Topic { name: topic.name.clone(), why });
+            }
         }
         Ok(Broker::run(Shared::new(state), listeners))
+    }
+
+    fn directory(&self) -> Result<Option<PathBuf>, StartError> {
+        if self.data_dir.is_some() {
+            return Ok(self.data_dir.clone());
+        }
+        match self.config.given("log.dirs").or_else(|| self.config.given("log.dir")) {
+            Some(several) if several.contains(',') => Err(StartError::DataDirs(several.to_owned())),
+            one => Ok(one.map(PathBuf::from)),
+        }
     }
 
     fn address(&self) -> Result<Address, StartError> {

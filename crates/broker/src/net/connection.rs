@@ -44,6 +44,7 @@ impl Connection {
     async fn run(&mut self, shared: &Shared, conn: ConnId) -> io::Result<()> {
         self.stream.set_nodelay(true)?;
         while let Some(frame) = self.next_frame().await? {
+            let _busy = shared.busy();
             let event = match shared.request(conn, frame) {
                 Next::Now(event) => event,
                 Next::Later(mut receiver) => loop {

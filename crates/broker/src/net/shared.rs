@@ -41,6 +41,18 @@ struct Inner {
     scheduled: Option<Instant>,
 }
 
+/// Stands for a request that came and whose answer has not gone out yet.
+#[derive(Debug)]
+pub(super) struct Busy<'s>(&'s Shared);
+
+impl Drop for Busy<'_> {
+    fn drop(&mut self) {
+        if self.0.in_flight.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.0.idle.notify_waiters();
+        }
+    }
+}
+
 /// State, connections and clock of a running broker.
 #[derive(Debug)]
 pub(super) struct Shared {
@@ -48,7 +60,12 @@ pub(super) struct Shared {
     origin: tokio::time::Instant,
     next_conn: AtomicU64,
     sooner: Notify,
+    in_flight: AtomicU64,
+    idle: Notify,
 }
+
+/// How long a broker that stops waits for answers to go out: a client that does not read must not keep it.
+const FAREWELL: Duration = Duration::from_secs(2);
 
 impl Shared {
     pub(super) fn new(state: BrokerState) -> Arc<Self> {
@@ -58,11 +75,50 @@ impl Shared {
             origin: tokio::time::Instant::now(),
             next_conn: AtomicU64::new(0),
             sooner: Notify::new(),
+            in_flight: AtomicU64::new(0),
+            idle: Notify::new(),
         })
     }
 
     pub(super) fn now(&self) -> Instant {
         Instant::from_origin(self.origin.elapsed())
+    }
+
+    /// A request is on its way until what comes back is dropped.
+    pub(super) fn busy(&self) -> Busy<'_> {
+        self.in_flight.fetch_add(1, Ordering::AcqRel);
+        Busy(self)
+    }
+
+    /// Answers what waits, tells members to look for another coordinator, and lets the answers go out.
+    pub(super) async fn finish(&self) {
+        self.with(BrokerState::wind_down);
+        let all_out = async {
+            loop {
+                let idle = self.idle.notified();
+                if self.in_flight.load(Ordering::Acquire) == 0 {
+                    return;
+                }
+                idle.await;
+            }
+        };
+        let _ = tokio::time::timeout(FAREWELL, all_out).await;
+    }
+
+    /// Closes the data directory.
+    pub(super) fn close_store(&self) {
+        let now = self.now();
+        let mut inner = self.lock();
+        if inner.state.shut_down(now).is_err() {
+            tracing::warn!("the data directory could not be closed in good order: the next start checks it");
+        }
+        self.tell(&mut inner);
+    }
+
+    fn tell(&self, inner: &mut Inner) {
+        for note in inner.state.take_notes() {
+            tracing::warn!("{note}");
+        }
     }
 
     /// A panic elsewhere does not make the state worse than a stopped broker: go on with it.
@@ -156,6 +212,7 @@ impl Shared {
                     continue;
                 }
                 BrokerOutput::Wait(deadline) => {
+                    self.tell(inner);
                     self.schedule(inner, deadline);
                     return outcome;
                 }

@@ -32,7 +32,7 @@ fn join(group: &str, member_id: &str) -> JoinGroupRequest {
     }
 }
 
-fn coordinator(rig: &mut Rig, group: &str) -> ConnId {
+pub(crate) fn coordinator(rig: &mut Rig, group: &str) -> ConnId {
     let conn = rig.connect(1);
     let request = FindCoordinatorRequest { coordinator_keys: vec![group.into()], ..Default::default() };
     let node = rig.ask(conn, 6, request).coordinators[0].node_id;
@@ -40,7 +40,7 @@ fn coordinator(rig: &mut Rig, group: &str) -> ConnId {
 }
 
 /// A lone member that is stable; its id.
-fn stable_member(rig: &mut Rig, conn: ConnId, group: &str) -> String {
+pub(crate) fn stable_member(rig: &mut Rig, conn: ConnId, group: &str) -> String {
     let id = rig.ask(conn, 9, join(group, "")).member_id;
     let joined = rig.ask(conn, 9, join(group, &id));
     assert_eq!((joined.error_code, joined.generation_id), (ErrorCode::NONE, 1));
@@ -60,7 +60,7 @@ fn stable_member(rig: &mut Rig, conn: ConnId, group: &str) -> String {
     id
 }
 
-fn heartbeat(group: &str, member_id: &str) -> HeartbeatRequest {
+pub(crate) fn heartbeat(group: &str, member_id: &str) -> HeartbeatRequest {
     HeartbeatRequest {
         group_id: group.into(),
         generation_id: 1,

@@ -5,6 +5,8 @@
 mod admin;
 mod cluster;
 mod consumer_groups;
+mod crash;
+mod disk;
 mod fetch;
 mod groups;
 mod mutated;

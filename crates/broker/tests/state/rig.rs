@@ -2,8 +2,12 @@
 
 use bytes::Bytes;
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 use std::time::Duration;
-use tontine_broker::{BrokerConfig, BrokerOutput, BrokerState, Closing, ConnId, NewTopic, Node, NodeId};
+use tontine_broker::disk::SimulatedDisk;
+use tontine_broker::{
+    BrokerConfig, BrokerOutput, BrokerState, Closing, ConnId, NewTopic, Node, NodeId, StoreError,
+};
 use tontine_group::Instant;
 use tontine_wire::api::fetch::{FetchPartition, FetchRequest, FetchResponse, FetchTopic, PartitionData};
 use tontine_wire::api::produce::{
@@ -13,6 +17,10 @@ use tontine_wire::api::{ApiKey, Call, Request, Response};
 use tontine_wire::header::RequestHeader;
 use tontine_wire::records::{BatchBuilder, Compression, RecordBatch};
 use tontine_wire::{Uuid, frame};
+
+fn some_nodes(count: i32) -> BTreeMap<NodeId, Node> {
+    (1..=count).map(|id| (id, Node::new("localhost", 9000 + id as u16))).collect()
+}
 
 /// Wall clock at the start of every test.
 pub(crate) const START_MS: i64 = 1_700_000_000_000;
@@ -32,10 +40,22 @@ impl Rig {
         for (key, value) in configs {
             let _ = config.set(key, value).unwrap();
         }
-        let nodes: BTreeMap<NodeId, Node> =
-            (1..=nodes).map(|id| (id, Node::new("localhost", 9000 + id as u16))).collect();
+        Self::of(BrokerState::new(config, some_nodes(nodes), 7, START_MS))
+    }
+
+    /// One node that keeps everything on this disk; the seed differs from start to start.
+    pub(crate) fn on(disk: &SimulatedDisk, seed: u64, configs: &[(&str, &str)]) -> Result<Self, StoreError> {
+        let mut config = BrokerConfig::new();
+        for (key, value) in configs {
+            let _ = config.set(key, value).unwrap();
+        }
+        let disk = Arc::new(disk.clone());
+        Ok(Self::of(BrokerState::open(config, some_nodes(1), seed, START_MS, disk)?))
+    }
+
+    fn of(state: BrokerState) -> Self {
         Self {
-            state: BrokerState::new(config, nodes, 7, START_MS),
+            state,
             now: Instant::ZERO,
             next_conn: 0,
             asked: BTreeMap::new(),

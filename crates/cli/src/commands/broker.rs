@@ -16,6 +16,9 @@ pub(crate) async fn run(args: BrokerArgs) -> Result<ExitCode, Error> {
     for (key, value) in &args.settings {
         builder = builder.config(key, value);
     }
+    if let Some(directory) = &args.data_dir {
+        builder = builder.data_dir(directory);
+    }
     if !builder.ineffective_keys().is_empty() {
         eprintln!("these keys of Kafka's have no effect here: {}", builder.ineffective_keys().join(", "));
     }

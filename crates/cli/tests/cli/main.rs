@@ -7,6 +7,7 @@ mod bad_input;
 mod bench;
 mod broker;
 mod demo;
+mod disk;
 mod groups;
 mod records;
 mod rig;

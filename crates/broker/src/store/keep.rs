@@ -1,0 +1,291 @@
+//! What the cluster does with its data directory: it is read at the start, kept up to date, and closed.
+
+use super::{Store, StoreError, StoredPartition, StoredTopic};
+use crate::cluster::{Node, NodeId, place};
+use crate::config::{BrokerConfig, TopicConfig, TopicSettings};
+use crate::disk::Disk;
+use crate::log::{Log, Memory};
+use crate::state::BrokerState;
+use crate::topics::{OFFSETS_TOPIC, Partition, Topic};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+use tontine_group::Instant;
+use tontine_group::time::soonest;
+use tontine_wire::{ErrorCode, Uuid};
+
+/// Logs are looked after this often at most.
+const SHORTEST_FLUSH: Duration = Duration::from_millis(10);
+
+/// When something is to be done for the directory.
+#[derive(Debug)]
+pub(crate) struct Chores {
+    flush: Option<Instant>,
+    flush_every: Option<Duration>,
+    checkpoint: Instant,
+}
+
+impl Default for Chores {
+    fn default() -> Self {
+        Self { flush: None, flush_every: None, checkpoint: Instant::ZERO }
+    }
+}
+
+fn stored(topic: &Topic) -> StoredTopic {
+    let partition = |partition: &Partition| StoredPartition {
+        leader: partition.leader,
+        epoch: partition.leader_epoch,
+        replicas: partition.replicas.clone(),
+    };
+    StoredTopic {
+        name: topic.name.to_string(),
+        id: topic.id,
+        starts: 0,
+        partitions: topic.partitions.iter().map(partition).collect(),
+        configs: topic.config.iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect(),
+    }
+}
+
+impl BrokerState {
+    /// A cluster whose topics, records and groups are kept on a disk, and found there again.
+    pub fn open(
+        config: BrokerConfig,
+        nodes: BTreeMap<NodeId, Node>,
+        seed: u64,
+        unix_ms_at_origin: i64,
+        disk: Arc<dyn Disk>,
+    ) -> Result<Self, StoreError> {
+        let mut state = Self::new(config, nodes, seed, unix_ms_at_origin);
+        let (mut store, found) = Store::open(disk, &state.cluster_id, unix_ms_at_origin)?;
+        if let Some(cluster_id) = found.cluster_id {
+            state.cluster_id = cluster_id;
+        }
+        let mut config = state.config.clone();
+        for (key, value) in &found.settings {
+            // A setting that this version does not take is one that has its default.
+            let _ = config.set(key, value);
+        }
+        state.set_config(config);
+        state.next_producer_id = found.next_producer_id;
+        for topic in &found.topics {
+            state.take_stored(&mut store, topic)?;
+        }
+        store.begin()?;
+        state.store = Some(store);
+        state.plan_flushes(Instant::ZERO);
+        state.load_groups(Instant::ZERO);
+        Ok(state)
+    }
+
+    fn take_stored(&mut self, store: &mut Store, stored: &StoredTopic) -> Result<(), StoreError> {
+        let mut config = TopicConfig::default();
+        for (key, value) in &stored.configs {
+            if let Err(error) = config.set(key, value) {
+                store.notes().say(format!("topic {}: {error}; the default is in force", stored.name));
+            }
+        }
+        let settings = config.settings(&self.config);
+        let mut partitions = Vec::with_capacity(stored.partitions.len());
+        for (index, partition) in (0..).zip(&stored.partitions) {
+            partitions.push(self.take_partition(store, stored, index, partition, &settings)?);
+        }
+        let topic = Topic { name: stored.name.as_str().into(), id: stored.id, partitions, config, settings };
+        let racks = self.racks();
+        self.topics.insert(topic, &racks);
+        Ok(())
+    }
+
+    fn take_partition(
+        &self,
+        store: &mut Store,
+        topic: &StoredTopic,
+        index: i32,
+        stored: &StoredPartition,
+        settings: &TopicSettings,
+    ) -> Result<Partition, StoreError> {
+        let known = |node: &NodeId| self.nodes.contains_key(node);
+        let mut replicas: Vec<NodeId> = stored.replicas.iter().copied().filter(known).collect();
+        if replicas.is_empty() {
+            // The nodes had other ids in an earlier run.
+            let at = usize::try_from(index).unwrap_or(0);
+            replicas = place(&self.nodes_up(), at, 1, stored.replicas.len().max(1)).concat();
+        }
+        let leader = stored.leader.filter(|leader| replicas.contains(leader));
+        let leader = leader.or_else(|| replicas.first().copied());
+        let leader_epoch = stored.epoch.saturating_add(store.epochs_since(topic.starts));
+        let log = store.open_log(topic, index, leader_epoch, settings.layout())?;
+        Ok(Partition { replicas, leader, leader_epoch, log })
+    }
+
+    /// Coordinators of groups that are stored begin to work, so that their members and offsets expire.
+    fn load_groups(&mut self, now: Instant) {
+        let Some(topic) = self.topics.get(OFFSETS_TOPIC) else { return };
+        let used = (0..).zip(&topic.partitions).filter(|(_, partition)| partition.log.end() > 0);
+        let used: Vec<_> = used.map(|(index, partition)| (index, partition.leader)).collect();
+        for (index, leader) in used {
+            self.coordinator_moved(now, index, leader);
+        }
+    }
+
+    /// The log of a new partition.
+    pub(crate) fn new_log(&mut self, topic: &str, id: Uuid, index: i32, settings: &TopicSettings) -> Log {
+        match &mut self.store {
+            Some(store) => store.new_log(topic, id, index, 0, settings.layout()),
+            None => Log::new(Box::new(Memory::default()), 0),
+        }
+    }
+
+    /// Stores a topic that is about to be, or that changed.
+    pub(crate) fn keep_topic(&mut self, now: Instant, topic: &Topic) -> Result<(), ErrorCode> {
+        let now_ms = self.unix_ms(now);
+        match &mut self.store {
+            Some(store) => store.put_topic(&stored(topic), now_ms),
+            None => Ok(()),
+        }
+    }
+
+    /// Stores a topic that changed. An error means that the next start finds it as it was before.
+    pub(crate) fn keep_changed(&mut self, now: Instant, name: &str) -> Result<(), ErrorCode> {
+        let now_ms = self.unix_ms(now);
+        match (&mut self.store, self.topics.get(name)) {
+            (Some(store), Some(topic)) => store.put_topic(&stored(topic), now_ms),
+            _ => Ok(()),
+        }
+    }
+
+    /// Forgets a topic and removes its logs.
+    pub(crate) fn forget_topic(&mut self, now: Instant, name: &str) -> Result<(), ErrorCode> {
+        let now_ms = self.unix_ms(now);
+        let partitions = self.topics.get(name).map_or(0, |topic| topic.partitions.len());
+        match &mut self.store {
+            Some(store) => store.delete_topic(name, partitions, now_ms),
+            None => Ok(()),
+        }
+    }
+
+    /// Stores a setting of the broker that was changed while it runs.
+    pub(crate) fn keep_setting(
+        &mut self,
+        now: Instant,
+        key: &str,
+        value: Option<&str>,
+    ) -> Result<(), ErrorCode> {
+        let now_ms = self.unix_ms(now);
+        match &mut self.store {
+            Some(store) => store.put_setting(key, value, now_ms),
+            None => Ok(()),
+        }
+    }
+
+    /// A producer id that nobody has had.
+    pub(crate) fn new_producer_id(&mut self, now: Instant) -> Result<i64, ErrorCode> {
+        let (id, now_ms) = (self.next_producer_id, self.unix_ms(now));
+        if let Some(store) = &mut self.store {
+            store.reserve_producer_id(id, now_ms)?;
+        }
+        self.next_producer_id += 1;
+        Ok(id)
+    }
+
+    /// Settings of topics changed: their logs learn of it.
+    pub(crate) fn settle_logs(&mut self, now: Instant) {
+        for topic in self.topics.iter_mut() {
+            let layout = topic.settings.layout();
+            for partition in &mut topic.partitions {
+                partition.log.configure(layout);
+            }
+        }
+        self.plan_flushes(now);
+    }
+
+    /// Some topic may have to be flushed more often, or none any more.
+    pub(crate) fn plan_flushes(&mut self, now: Instant) {
+        if self.store.is_none() {
+            return;
+        }
+        let shortest = self.topics.iter().filter_map(|topic| topic.settings.flush_ms).min();
+        let every = shortest.map(|millis| (Duration::from_millis(millis) / 2).max(SHORTEST_FLUSH));
+        if every != self.chores.flush_every {
+            self.chores.flush_every = every;
+            self.chores.flush = every.map(|every| now + every);
+        }
+    }
+
+    /// Does what is due for the directory.
+    pub(crate) fn do_chores(&mut self, now: Instant) {
+        if self.store.is_none() {
+            return;
+        }
+        if self.chores.flush.is_some_and(|at| at <= now) {
+            self.chores.flush = self.chores.flush_every.map(|every| now + every);
+            let now_ms = self.unix_ms(now);
+            let partitions = self.topics.iter_mut().flat_map(|topic| &mut topic.partitions);
+            partitions.for_each(|partition| partition.log.flush_if_due(now_ms));
+        }
+        if self.chores.checkpoint <= now {
+            self.chores.checkpoint = now + self.settings.flush_checkpoint_interval;
+            self.note_flushed();
+        }
+    }
+
+    /// When [`BrokerState::do_chores`] wants to be called.
+    pub(crate) fn next_chore(&self) -> Option<Instant> {
+        self.store.as_ref().and_then(|_| soonest(self.chores.flush, Some(self.chores.checkpoint)))
+    }
+
+    /// Notes how far each log is durable.
+    pub(crate) fn note_flushed(&mut self) {
+        if let Some(store) = &mut self.store {
+            let logs = self.topics.iter().flat_map(|topic| {
+                (0..).zip(&topic.partitions).map(|(index, partition)| (&*topic.name, index, &partition.log))
+            });
+            store.note_flushed(logs);
+        }
+    }
+
+    /// Where records are kept; `None` when they are in memory.
+    pub fn data_dir(&self) -> Option<String> {
+        self.store.as_ref().map(Store::shown)
+    }
+
+    /// Sentences about the data directory, for the operator's log.
+    pub fn take_notes(&mut self) -> Vec<String> {
+        self.store.as_ref().map(|store| store.notes().take()).unwrap_or_default()
+    }
+
+    /// Answers every request that waits: fetches with what there is, members with the advice to look for another
+    /// coordinator. For a broker that is about to stop.
+    pub fn wind_down(&mut self, now: Instant) {
+        let shards: Vec<i32> = self.groups.shards.keys().copied().collect();
+        for index in shards {
+            if let Some(shard) = self.groups.shards.get_mut(&index) {
+                shard.coordinator.resign(now);
+            }
+            self.pump(now, index);
+        }
+        self.finish_fetches(now);
+        self.winding_down = true;
+    }
+
+    /// Makes everything durable and gives the data directory back; the next start finds it without looking at every
+    /// record. Nothing can be written afterwards. An error means that the next start looks at everything.
+    pub fn shut_down(&mut self, now: Instant) -> Result<(), ErrorCode> {
+        if self.store.is_none() {
+            return Ok(());
+        }
+        let mut closed = Ok(());
+        for topic in self.topics.iter_mut() {
+            for partition in &mut topic.partitions {
+                closed = partition.log.close().and(closed);
+            }
+        }
+        self.note_flushed();
+        let (now_ms, next) = (self.unix_ms(now), self.next_producer_id);
+        if let (Some(store), Ok(())) = (&mut self.store, closed) {
+            closed = store.end(next, now_ms);
+        }
+        self.store = None;
+        self.closed = true;
+        closed
+    }
+}
