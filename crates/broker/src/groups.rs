@@ -5,7 +5,7 @@
 //! `CoordinatorRuntime`.
 
 use crate::cluster::NodeId;
-use crate::config::Settings;
+use crate::config::{GroupConfig, Settings};
 use crate::gather::Gathering;
 use crate::state::{Answer, BrokerOutput, BrokerState, Call};
 use crate::topics::OFFSETS_TOPIC;
@@ -143,6 +143,11 @@ impl BrokerState {
                 replay(&mut coordinator, &batch);
             }
         }
+        for (group, config) in &self.group_configs {
+            if self.shard_of(group) == index {
+                coordinator.set_group_settings(group, config.settings());
+            }
+        }
         coordinator.loaded(now);
         coordinator.handle_topics(now, self.topics.summary());
         self.groups.shards.insert(index, Shard { coordinator, node, wait: None });
@@ -163,6 +168,19 @@ impl BrokerState {
             .is_some_and(|partition| partition.log.end() > 0);
         if let (Some(node), true) = (leader, has_groups) {
             self.load(now, index, node);
+        }
+    }
+
+    /// A group has other settings from now on.
+    pub(crate) fn set_group_config(&mut self, group: &str, config: GroupConfig) {
+        let shard = self.shard_of(group);
+        if let Some(running) = self.groups.shards.get_mut(&shard) {
+            running.coordinator.set_group_settings(group, config.settings());
+        }
+        if config.is_empty() {
+            self.group_configs.remove(group);
+        } else {
+            self.group_configs.insert(group.to_owned(), config);
         }
     }
 

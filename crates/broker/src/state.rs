@@ -6,7 +6,7 @@
 
 use crate::api;
 use crate::cluster::{self, Node, NodeId};
-use crate::config::{BrokerConfig, Settings};
+use crate::config::{BrokerConfig, GroupConfig, Settings};
 use crate::groups::Groups;
 use crate::intercept::{Hook, Intercept, Verdict};
 use crate::parked::{Parked, PartitionId};
@@ -136,6 +136,7 @@ pub struct BrokerState {
     pub(crate) nodes: BTreeMap<NodeId, Node>,
     pub(crate) topics: TopicTable,
     pub(crate) groups: Groups,
+    pub(crate) group_configs: BTreeMap<String, GroupConfig>,
     pub(crate) parked: Parked,
     pub(crate) sessions: BTreeMap<NodeId, Sessions>,
     pub(crate) connections: BTreeMap<ConnId, Connection>,
@@ -172,6 +173,7 @@ impl BrokerState {
             nodes,
             topics: TopicTable::default(),
             groups: Groups::default(),
+            group_configs: BTreeMap::new(),
             parked: Parked::default(),
             sessions: BTreeMap::new(),
             connections: BTreeMap::new(),

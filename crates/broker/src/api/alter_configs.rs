@@ -1,7 +1,7 @@
 //! AlterConfigs and IncrementalAlterConfigs: settings change while the broker runs.
 
 use super::admin::outcome;
-use super::describe_configs::{check_broker, resource};
+use super::describe_configs::{check_broker, check_group, resource};
 use crate::config::{BrokerConfig, ConfigError, Effect, TopicConfig, topic_value};
 use crate::creation::config_refusal;
 use crate::state::{BrokerState, Call};
@@ -129,6 +129,7 @@ fn alter(
     match kind {
         resource::TOPIC => alter_topic(state, now, name, changes, replace, validate_only),
         resource::BROKER => alter_broker(state, now, name, changes, validate_only),
+        resource::GROUP => alter_group(state, name, changes, replace, validate_only),
         other => Err(Refusal::new(
             ErrorCode::INVALID_REQUEST,
             format!("resources of type {other} have no configuration here"),
@@ -161,6 +162,30 @@ fn alter_topic(
         topic.config = config;
         state.settle_logs(now);
         state.keep_changed(now, name).map_err(not_stored)?;
+    }
+    Ok(())
+}
+
+/// A group need not exist for it; its members hear of it with their next heartbeat.
+fn alter_group(
+    state: &mut BrokerState,
+    name: &str,
+    changes: &[Change],
+    replace: bool,
+    validate_only: bool,
+) -> Result<(), Refusal> {
+    check_group(name)?;
+    let known = state.group_configs.get(name).filter(|_| !replace);
+    let mut config = known.cloned().unwrap_or_default();
+    for change in changes {
+        match changed(change, "")? {
+            Some(value) => config.set(&change.key, &value).map_err(config_refusal)?,
+            None => config.unset(&change.key),
+        }
+    }
+    config.check(&state.config).map_err(|why| Refusal::new(ErrorCode::INVALID_CONFIG, why))?;
+    if !validate_only {
+        state.set_group_config(name, config);
     }
     Ok(())
 }

@@ -16,6 +16,7 @@ use tontine_wire::api::list_config_resources::{
 pub(super) mod resource {
     pub(in crate::api) const TOPIC: i8 = 2;
     pub(in crate::api) const BROKER: i8 = 4;
+    pub(in crate::api) const GROUP: i8 = 32;
 }
 
 /// Where a value comes from, by its number.
@@ -23,6 +24,7 @@ mod source {
     pub(super) const TOPIC: i8 = 1;
     pub(super) const STATIC_BROKER: i8 = 4;
     pub(super) const DEFAULT: i8 = 5;
+    pub(super) const GROUP: i8 = 8;
 }
 
 pub(super) fn answer(state: &BrokerState, request: DescribeConfigsRequest) -> DescribeConfigsResponse {
@@ -79,6 +81,10 @@ fn describe(
             let rows = if wanted.resource_name.is_empty() { &[][..] } else { rows::BROKER };
             Ok(rows.iter().filter(|row| asked(row.key)).map(|row| of_broker(&state.config, row)).collect())
         }
+        resource::GROUP => {
+            check_group(&wanted.resource_name)?;
+            Ok(of_group(state, &wanted.resource_name).filter(|config| asked(&config.name)).collect())
+        }
         other => Err(Refusal::new(
             ErrorCode::INVALID_REQUEST,
             format!("resources of type {other} have no configuration here"),
@@ -113,6 +119,38 @@ pub(super) fn of_topic<'s>(
         push(broker_key, broker_default(&state.config, row.key), source::STATIC_BROKER);
         push(broker_key, row.default.map(str::to_owned), source::DEFAULT);
         result(row, topic_value(config, &state.config, row.key), synonyms, false)
+    })
+}
+
+pub(super) fn check_group(name: &str) -> Result<(), Refusal> {
+    if name.is_empty() {
+        return Err(Refusal::new(ErrorCode::INVALID_REQUEST, "Default group resources are not allowed."));
+    }
+    Ok(())
+}
+
+/// Every key of a group, whether there is such a group or not.
+fn of_group<'s>(
+    state: &'s BrokerState,
+    group: &'s str,
+) -> impl Iterator<Item = DescribeConfigsResourceResult> + 's {
+    let config = state.group_configs.get(group);
+    rows::GROUP.iter().map(move |row| {
+        let broker_key = rows::group_broker_key(row.key);
+        let given = config.and_then(|config| config.given(row.key));
+        let default = crate::config::row(rows::BROKER, &broker_key).and_then(|row| row.default);
+        let known = [
+            (row.key, given, source::GROUP),
+            (&broker_key, state.config.given(&broker_key), source::STATIC_BROKER),
+            (&broker_key, default, source::DEFAULT),
+        ];
+        let synonym = |(name, value, source): (&str, Option<&str>, i8)| {
+            let value = Some(value?.to_owned());
+            Some(DescribeConfigsSynonym { name: name.to_owned(), value, source })
+        };
+        let synonyms: Vec<_> = known.into_iter().filter_map(synonym).collect();
+        let value = synonyms.first().and_then(|synonym| synonym.value.clone());
+        result(row, value, synonyms, false)
     })
 }
 
@@ -170,6 +208,12 @@ pub(super) fn list(
         let nodes = state.nodes.keys().map(i32::to_string);
         config_resources.extend(
             nodes.map(|resource_name| ConfigResource { resource_name, resource_type: resource::BROKER }),
+        );
+    }
+    if call.version >= 1 && asked(resource::GROUP) {
+        let groups = state.group_configs.keys().cloned();
+        config_resources.extend(
+            groups.map(|resource_name| ConfigResource { resource_name, resource_type: resource::GROUP }),
         );
     }
     ListConfigResourcesResponse { config_resources, ..Default::default() }

@@ -4,6 +4,7 @@
 //! obeyed, the others are reported as having no effect, and a key that Kafka does not have is refused. Mirrors
 //! `KafkaConfig` and `LogConfig`.
 
+mod group;
 mod kind;
 mod known;
 #[cfg(test)]
@@ -11,6 +12,7 @@ mod page;
 pub mod rows;
 mod settings;
 
+pub use group::GroupConfig;
 pub use kind::Kind;
 pub use rows::Row;
 pub use settings::{Settings, TopicSettings};
@@ -189,7 +191,7 @@ mod tests {
 
     #[test]
     fn the_tables_are_sorted_and_their_defaults_allowed() {
-        for rows in [rows::BROKER, rows::TOPIC] {
+        for rows in [rows::BROKER, rows::GROUP, rows::TOPIC] {
             assert!(rows.is_sorted_by_key(|row| row.key));
             for row in rows {
                 if let Some(default) = row.default {

@@ -42,6 +42,8 @@ fn tables() -> String {
     table(&mut page, rows::BROKER);
     page.push_str("\n## Keys of a topic\n\n");
     table(&mut page, rows::TOPIC);
+    page.push_str("\n## Keys of a consumer group\n\nWhat is not set follows `group.` and the key, and has to lie between its bounds.\n\n");
+    table(&mut page, rows::GROUP);
     page.push_str(
         "\n## Keys without an effect\n\nThese are accepted, so that a `server.properties` loads as it is:\n",
     );

@@ -136,6 +136,19 @@ pub const TOPIC: &[Row] = &[
     row("unclean.leader.election.enable", "false", Bool, "accepted as in Kafka; replicas here never fall behind"),
 ];
 
+/// Keys of a consumer group; the broker's key for the default is [`group_broker_key`].
+#[rustfmt::skip]
+pub const GROUP: &[Row] = &[
+    unset("consumer.assignment.interval.ms", int(0), "how far apart targets of this group are computed at least"),
+    unset("consumer.heartbeat.interval.ms", int(1), "how often members of this group are asked to speak while it is at rest"),
+    unset("consumer.session.timeout.ms", int(1), "how long a member of this group may be silent"),
+];
+
+/// The broker's key that gives the default of a group's key.
+pub fn group_broker_key(group_key: &str) -> String {
+    format!("group.{group_key}")
+}
+
 /// The broker's key that gives the default of a topic's key, where the broker obeys one.
 pub fn broker_key(topic_key: &str) -> Option<&'static str> {
     Some(match topic_key {

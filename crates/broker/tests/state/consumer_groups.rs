@@ -11,7 +11,11 @@ use tontine_wire::api::consumer_group_heartbeat::{
     ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse, TopicPartitions,
 };
 use tontine_wire::api::create_partitions::{CreatePartitionsRequest, CreatePartitionsTopic};
+use tontine_wire::api::describe_configs::{DescribeConfigsRequest, DescribeConfigsResource};
 use tontine_wire::api::heartbeat::HeartbeatRequest;
+use tontine_wire::api::incremental_alter_configs::{
+    AlterConfigsResource, AlterableConfig, IncrementalAlterConfigsRequest,
+};
 use tontine_wire::api::join_group::{JoinGroupRequest, JoinGroupRequestProtocol};
 use tontine_wire::api::list_groups::ListGroupsRequest;
 use tontine_wire::api::offset_commit::{
@@ -385,4 +389,59 @@ fn a_live_group_stays_what_it_is_when_migration_is_disabled() {
     sync(&mut rig, a, &id, 1, Some(&[0, 1, 2, 3]));
     let mut b = Member::new(&mut rig, 1, "g", "b", &["t"]);
     assert_eq!(b.beat(&mut rig).error_code, ErrorCode::GROUP_ID_NOT_FOUND);
+}
+
+fn alter(rig: &mut Rig, conn: ConnId, key: &str, value: Option<&str>) -> (ErrorCode, Option<String>) {
+    let config = AlterableConfig {
+        name: key.into(),
+        config_operation: i8::from(value.is_none()),
+        value: value.map(str::to_owned),
+    };
+    let resource =
+        AlterConfigsResource { resource_type: 32, resource_name: "g".into(), configs: vec![config] };
+    let request = IncrementalAlterConfigsRequest { resources: vec![resource], validate_only: false };
+    let answer = rig.ask(conn, 1, request).responses.remove(0);
+    (answer.error_code, answer.error_message)
+}
+
+#[test]
+fn a_group_has_settings_of_its_own_between_the_bounds_of_the_broker() {
+    let mut rig = Rig::new(
+        1,
+        &[
+            ("group.consumer.min.heartbeat.interval.ms", "100"),
+            ("group.consumer.min.session.timeout.ms", "1000"),
+        ],
+    );
+    rig.topic("t", 2);
+    let conn = rig.connect(1);
+    let mut a = Member::new(&mut rig, 1, "g", "a", &["t"]);
+    assert_eq!(a.beat(&mut rig).heartbeat_interval_ms, 5000);
+    let interval = "consumer.heartbeat.interval.ms";
+    assert_eq!(alter(&mut rig, conn, interval, Some("300")), (ErrorCode::NONE, None));
+    assert_eq!(a.beat(&mut rig).heartbeat_interval_ms, 300);
+    let (code, message) = alter(&mut rig, conn, interval, Some("99"));
+    assert_eq!(code, ErrorCode::INVALID_CONFIG);
+    assert!(message.unwrap().contains("group.consumer.min.heartbeat.interval.ms"));
+    assert_eq!(alter(&mut rig, conn, "consumer.size", Some("1")).0, ErrorCode::INVALID_CONFIG);
+    assert_eq!(alter(&mut rig, conn, "consumer.session.timeout.ms", Some("1500")).0, ErrorCode::NONE);
+    let describe = DescribeConfigsRequest {
+        resources: vec![DescribeConfigsResource {
+            resource_type: 32,
+            resource_name: "g".into(),
+            configuration_keys: Some(vec![interval.into()]),
+        }],
+        ..Default::default()
+    };
+    let described = rig.ask(conn, 4, describe.clone()).results.remove(0).configs.remove(0);
+    assert_eq!((described.value.as_deref(), described.config_source), (Some("300"), 8));
+    a.beat(&mut rig);
+    rig.advance(1600);
+    assert_eq!(a.beat(&mut rig).error_code, ErrorCode::UNKNOWN_MEMBER_ID, "its session has ended");
+    assert_eq!(alter(&mut rig, conn, interval, None).0, ErrorCode::INVALID_CONFIG, "longer than the session");
+    for key in ["consumer.session.timeout.ms", interval] {
+        assert_eq!(alter(&mut rig, conn, key, None).0, ErrorCode::NONE);
+    }
+    let described = rig.ask(conn, 4, describe).results.remove(0).configs.remove(0);
+    assert_eq!((described.value.as_deref(), described.config_source), (Some("5000"), 5));
 }

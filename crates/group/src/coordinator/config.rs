@@ -37,6 +37,35 @@ pub struct CoordinatorConfig {
     pub unix_ms_at_origin: i64,
 }
 
+/// Settings of one consumer group, where it has other ones than the broker.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct GroupSettings {
+    /// `consumer.session.timeout.ms`
+    pub session_timeout: Option<Duration>,
+    /// `consumer.heartbeat.interval.ms`
+    pub heartbeat_interval: Option<Duration>,
+    /// `consumer.assignment.interval.ms`
+    pub assignment_interval: Option<Duration>,
+}
+
+/// What is in force for one consumer group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct InForce {
+    pub(super) session_timeout: Duration,
+    pub(super) heartbeat_interval: Duration,
+    pub(super) assignment_interval: Duration,
+}
+
+impl CoordinatorConfig {
+    pub(super) fn in_force(&self, group: GroupSettings) -> InForce {
+        InForce {
+            session_timeout: group.session_timeout.unwrap_or(self.consumer_session_timeout),
+            heartbeat_interval: group.heartbeat_interval.unwrap_or(self.consumer_heartbeat_interval),
+            assignment_interval: group.assignment_interval.unwrap_or(self.consumer_assignment_interval),
+        }
+    }
+}
+
 /// Whether groups with members go over to the other protocol. Groups without always do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MigrationPolicy {

@@ -27,7 +27,7 @@ mod turn;
 pub mod view;
 mod volatile;
 
-pub use config::{CoordinatorConfig, MigrationPolicy};
+pub use config::{CoordinatorConfig, GroupSettings, MigrationPolicy};
 pub use durable::Durable;
 pub use output::{AppendId, ClientInfo, GroupState, Output, Ticket, Transition};
 pub use record::{GroupRecord, Record, RecordError};
@@ -36,7 +36,10 @@ pub use view::{GroupView, MemberView};
 
 use crate::{time::Instant, topics::Topics};
 use bytes::Bytes;
-use std::collections::VecDeque;
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::Arc,
+};
 use tontine_wire::{
     ErrorCode,
     api::{ApiKey, Request},
@@ -52,6 +55,7 @@ pub struct NotServed(pub ApiKey);
 #[derive(Debug)]
 pub struct Coordinator {
     config: CoordinatorConfig,
+    group_settings: BTreeMap<Arc<str>, GroupSettings>,
     durable: Durable,
     volatile: Volatile,
     out: VecDeque<Output>,
@@ -61,7 +65,27 @@ impl Coordinator {
     /// A coordinator that knows nothing yet and answers `COORDINATOR_LOAD_IN_PROGRESS` until [`Coordinator::loaded`].
     /// The seed makes member ids; it must differ from start to start, or ids of dead members come back.
     pub fn new(config: CoordinatorConfig, seed: u64) -> Self {
-        Self { config, durable: Durable::default(), volatile: Volatile::new(seed), out: VecDeque::new() }
+        Self {
+            config,
+            group_settings: BTreeMap::new(),
+            durable: Durable::default(),
+            volatile: Volatile::new(seed),
+            out: VecDeque::new(),
+        }
+    }
+
+    /// Gives one consumer group settings of its own, or the broker's again. They hold from the next heartbeat on.
+    pub fn set_group_settings(&mut self, group: &str, settings: GroupSettings) {
+        if settings == GroupSettings::default() {
+            self.group_settings.remove(group);
+        } else {
+            self.group_settings.insert(group.into(), settings);
+        }
+    }
+
+    /// What is in force for a consumer group.
+    fn in_force(&self, group: &str) -> config::InForce {
+        self.config.in_force(self.group_settings.get(group).copied().unwrap_or_default())
     }
 
     /// Takes one record of the log, in the log's order. Records of unknown types are stepped over.

@@ -125,7 +125,9 @@ impl Coordinator {
         let heartbeat = Heartbeat {
             group: self.consumer_group(&request.group_id),
             topics,
-            config: &self.config,
+            size: self.config.consumer_group_max_size,
+            reconcile_interval: self.config.consumer_reconcile_interval,
+            in_force: self.in_force(&request.group_id),
             client,
             request: &spoken,
             wall_ms: self.wall_ms(now),

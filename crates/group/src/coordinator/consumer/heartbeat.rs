@@ -14,7 +14,8 @@ use super::{
 };
 use crate::{
     cause::Cause,
-    coordinator::{config::CoordinatorConfig, output::ClientInfo},
+    coordinator::{config::InForce, output::ClientInfo},
+    time::Duration,
     topics::Topics,
 };
 use std::{collections::BTreeSet, sync::Arc};
@@ -24,7 +25,11 @@ use tontine_wire::{ErrorCode, Uuid, api::consumer_group_heartbeat::*, group_reco
 pub(in crate::coordinator) struct Heartbeat<'a> {
     pub(in crate::coordinator) group: Option<&'a StoredConsumer>,
     pub(in crate::coordinator) topics: &'a Topics,
-    pub(in crate::coordinator) config: &'a CoordinatorConfig,
+    /// How many members the group may have.
+    pub(in crate::coordinator) size: usize,
+    /// How often members are asked to speak while partitions are on their way.
+    pub(in crate::coordinator) reconcile_interval: Duration,
+    pub(in crate::coordinator) in_force: InForce,
     pub(in crate::coordinator) client: &'a ClientInfo,
     pub(in crate::coordinator) request: &'a ConsumerGroupHeartbeatRequest,
     pub(in crate::coordinator) wall_ms: i64,
@@ -128,7 +133,7 @@ impl Heartbeat<'_> {
     }
 
     fn check_size(&self, group: &StoredConsumer) -> Result<(), Refusal> {
-        let size = self.config.consumer_group_max_size;
+        let size = self.size;
         if group.members.len() < size {
             return Ok(());
         }
@@ -284,8 +289,7 @@ impl Heartbeat<'_> {
 
     /// Targets are not computed more often than the interval allows, unless there is nothing to be gentle about.
     fn may_compute(&self, group: &StoredConsumer) -> bool {
-        let interval =
-            i64::try_from(self.config.consumer_assignment_interval.as_millis()).unwrap_or(i64::MAX);
+        let interval = i64::try_from(self.in_force.assignment_interval.as_millis()).unwrap_or(i64::MAX);
         group.target_timestamp == 0 || self.wall_ms.saturating_sub(group.target_timestamp) >= interval
     }
 
@@ -357,8 +361,8 @@ impl Heartbeat<'_> {
     }
 
     fn response(&self, member: &ConsumerMember, tell: bool, settled: bool) -> ConsumerGroupHeartbeatResponse {
-        let interval = self.config.consumer_heartbeat_interval;
-        let interval = if settled { interval } else { interval.min(self.config.consumer_reconcile_interval) };
+        let interval = self.in_force.heartbeat_interval;
+        let interval = if settled { interval } else { interval.min(self.reconcile_interval) };
         ConsumerGroupHeartbeatResponse {
             member_id: Some(self.request.member_id.clone()),
             member_epoch: member.epoch,

@@ -124,7 +124,7 @@ impl Coordinator {
         let (Some(stored), Some(topics)) = (self.consumer_group(group), self.volatile.topics.as_ref()) else {
             return;
         };
-        let may_compute = self.may_compute(stored, wall_ms);
+        let may_compute = self.may_compute(group, stored, wall_ms);
         if !writing {
             let records = refresh::refresh(group, stored, topics, wall_ms, may_compute);
             let records: Vec<Record> = records.into_iter().map(Record::Consumer).collect();
@@ -134,7 +134,7 @@ impl Coordinator {
                 return;
             }
         }
-        let wait = if writing { AGAIN } else { self.config.consumer_assignment_interval.max(AGAIN) };
+        let wait = if writing { AGAIN } else { self.in_force(group).assignment_interval.max(AGAIN) };
         let timers = &mut self.volatile.timers;
         let live = self.volatile.consumer.entry(group.clone()).or_default();
         live.look_after_target(timers, group, now + wait);
@@ -156,7 +156,8 @@ impl Coordinator {
             (m.state == super::stored::MemberState::Unrevoked && m.classic.is_none())
                 .then_some(m.rebalance_timeout_ms)
         };
-        let member = |(id, m): (&Arc<str>, &ConsumerMember)| (id.clone(), self.session_of(m), releases(m));
+        let member =
+            |(id, m): (&Arc<str>, &ConsumerMember)| (id.clone(), self.session_of(group, m), releases(m));
         let members: Vec<_> = stored.members.iter().map(member).collect();
         let timers = &mut self.volatile.timers;
         let live = self.volatile.consumer.entry(group.clone()).or_default();

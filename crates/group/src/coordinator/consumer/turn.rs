@@ -132,7 +132,9 @@ impl Coordinator {
                 Upgrade::NoNeed | Upgrade::Empty => self.consumer_group(&request.group_id),
             },
             topics,
-            config: &self.config,
+            size: self.config.consumer_group_max_size,
+            reconcile_interval: self.config.consumer_reconcile_interval,
+            in_force: self.in_force(&request.group_id),
             client,
             request,
             wall_ms: self.wall_ms(now),
@@ -142,7 +144,7 @@ impl Coordinator {
         let beaten = heartbeat.decide()?;
         let group: Arc<str> = self.group_name(&request.group_id);
         let mut records = self.carry_out_upgrade(now, &group, upgrade);
-        self.arm_for(now, &group, &beaten, self.config.consumer_session_timeout);
+        self.arm_for(now, &group, &beaten, self.in_force(&group).session_timeout);
         records.extend(beaten.records.into_iter().map(Record::Consumer));
         self.write(&group, records, Some((ticket, beaten.response.into())), beaten.cause);
         Ok(())
@@ -180,7 +182,7 @@ impl Coordinator {
             Upgrade::NoNeed => return Vec::new(),
             Upgrade::Empty => (Vec::new(), Vec::new()),
             Upgrade::Members(stored, records) => {
-                let session = |member: &ConsumerMember| now + self.session_of(member);
+                let session = |member: &ConsumerMember| now + self.session_of(group, member);
                 (stored.members.iter().map(|(id, m)| (id.clone(), session(m))).collect(), records)
             }
         };
@@ -196,10 +198,10 @@ impl Coordinator {
     }
 
     /// How long a member may be silent.
-    pub(super) fn session_of(&self, member: &ConsumerMember) -> Duration {
+    pub(super) fn session_of(&self, group: &str, member: &ConsumerMember) -> Duration {
         match &member.classic {
             Some(classic) => crate::coordinator::durable::millis(classic.session_timeout_ms),
-            None => self.config.consumer_session_timeout,
+            None => self.in_force(group).session_timeout,
         }
     }
 
@@ -223,7 +225,7 @@ impl Coordinator {
     pub(super) fn arm_for(&mut self, now: Instant, group: &Arc<str>, beaten: &Beaten, session: Duration) {
         let session = now + session;
         let release = beaten.must_release_within_ms.map(|ms| now + crate::coordinator::durable::millis(ms));
-        let due = now + self.config.consumer_assignment_interval;
+        let due = now + self.in_force(group).assignment_interval;
         let timers = &mut self.volatile.timers;
         let live = self.volatile.consumer.entry(group.clone()).or_default();
         if let Some(replaced) = &beaten.replaced {
@@ -287,10 +289,10 @@ impl Coordinator {
             }
             return self.write_downgrade(group, records, reply, Some(cause));
         }
-        let compute = self.may_compute(stored, wall_ms).then_some(wall_ms);
+        let compute = self.may_compute(group, stored, wall_ms).then_some(wall_ms);
         let records = leave::remove(group, stored, topics, members, compute);
         let records = records.into_iter().map(Record::Consumer).collect();
-        let due = now + self.config.consumer_assignment_interval;
+        let due = now + self.in_force(group).assignment_interval;
         let timers = &mut self.volatile.timers;
         let live = self.volatile.consumer.entry(group.clone()).or_default();
         members.iter().for_each(|member| live.forget(timers, group, member));
@@ -300,9 +302,8 @@ impl Coordinator {
         self.write(group, records, reply, Some(cause));
     }
 
-    pub(super) fn may_compute(&self, group: &StoredConsumer, wall_ms: i64) -> bool {
-        let interval =
-            i64::try_from(self.config.consumer_assignment_interval.as_millis()).unwrap_or(i64::MAX);
+    pub(super) fn may_compute(&self, id: &str, group: &StoredConsumer, wall_ms: i64) -> bool {
+        let interval = i64::try_from(self.in_force(id).assignment_interval.as_millis()).unwrap_or(i64::MAX);
         group.target_timestamp == 0 || wall_ms.saturating_sub(group.target_timestamp) >= interval
     }
 
