@@ -26,8 +26,11 @@ struct Bench {
 
 impl Bench {
     fn new() -> Self {
-        let config =
-            CoordinatorConfig { group_initial_rebalance_delay: Duration::ZERO, ..Default::default() };
+        let config = CoordinatorConfig {
+            group_initial_rebalance_delay: Duration::ZERO,
+            unix_ms_at_origin: 1_700_000_000_000,
+            ..Default::default()
+        };
         let mut coordinator = Coordinator::new(config, 1);
         coordinator.loaded(Instant::ZERO);
         let client = ClientInfo { client_id: "bench".to_owned(), client_host: "/127.0.0.1".to_owned() };
@@ -207,6 +210,8 @@ impl Bench {
     }
 }
 
+/// Apache Kafka 4.4.0 for comparison, with members that do at once what they are told: 2,000 over 5,000 partitions are
+/// at rest after 12.5 s with its default heartbeat of 5 s, after 2.1 s with one of 200 ms.
 fn consumers(members: usize, partitions: i32) {
     let mut bench = Bench::new();
     bench.topics = Topics::new().with("t", partitions);

@@ -1,7 +1,7 @@
 //! ConsumerGroupDescribe, and the state of a consumer group.
 
 use super::{
-    stored::{Held, MemberState, Partitions, StoredConsumer},
+    stored::{Held, Partitions, StoredConsumer},
     target::preferred,
 };
 use crate::{coordinator::output::GroupState, topics::Topics};
@@ -10,13 +10,11 @@ use tontine_wire::{ErrorCode, Uuid, api::consumer_group_describe::*};
 
 /// The state a group is in.
 pub(in crate::coordinator) fn state(group: &StoredConsumer) -> GroupState {
-    let settled =
-        |m: &super::stored::ConsumerMember| m.state == MemberState::Stable && m.epoch == group.target_epoch;
     if group.members.is_empty() {
         GroupState::Empty
     } else if group.epoch > group.target_epoch {
         GroupState::Assigning
-    } else if group.members.values().all(settled) {
+    } else if group.tally.settled_at(group.target_epoch) == group.members.len() {
         GroupState::Stable
     } else {
         GroupState::Reconciling
@@ -49,7 +47,7 @@ pub(in crate::coordinator) fn describe(id: &str, group: &StoredConsumer, topics:
         group_state: state(group).name().to_owned(),
         group_epoch: group.epoch,
         assignment_epoch: group.target_epoch,
-        assignor_name: preferred(group.members.values()).to_owned(),
+        assignor_name: preferred(&group.tally.assignors).to_owned(),
         members: members.collect(),
         ..Default::default()
     }

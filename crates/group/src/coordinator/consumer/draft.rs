@@ -6,9 +6,11 @@
 use super::{
     record::ConsumerRecord,
     stored::{ConsumerMember, Partitions, StoredConsumer, target_value},
+    tally::Tally,
 };
 use crate::topics::{Topic, Topics};
 use std::{
+    borrow::Cow,
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
 };
@@ -60,6 +62,20 @@ impl<'a> Draft<'a> {
         self.each_member().collect()
     }
 
+    /// The sums over all members as they will be.
+    pub(super) fn tally(&self) -> Cow<'_, Tally> {
+        let mut tally = Cow::Borrowed(&self.group.tally);
+        // A member that was taken out and comes back under its id is taken out once.
+        let changed = self.changed.as_ref().map(|(id, _)| id).filter(|id| !self.removed.contains(*id));
+        for member in self.removed.iter().chain(changed).filter_map(|id| self.group.members.get(id)) {
+            tally.to_mut().remove(member);
+        }
+        if let Some((_, member)) = &self.changed {
+            tally.to_mut().add(member);
+        }
+        tally
+    }
+
     /// Whether nobody will be left.
     pub(super) fn is_empty(&self) -> bool {
         self.each_member().next().is_none()
@@ -93,8 +109,8 @@ impl<'a> Draft<'a> {
         if self.group.regexes.is_empty() {
             return;
         }
-        let used: BTreeSet<String> = self.each_member().map(|(_, m)| m.regex.clone()).collect();
-        for regex in self.group.regexes.keys().filter(|regex| !used.contains(*regex)) {
+        let used = self.tally().regexes.clone();
+        for regex in self.group.regexes.keys().filter(|regex| !used.contains_key(*regex)) {
             let key = ConsumerGroupRegularExpressionKey {
                 group_id: self.id.to_owned(),
                 regular_expression: regex.clone(),
@@ -112,13 +128,9 @@ impl<'a> Draft<'a> {
 
     /// The topics the group wants, as far as they exist.
     pub(super) fn wanted(&self) -> Vec<(Arc<str>, Topic)> {
-        let mut names: BTreeSet<&str> = BTreeSet::new();
-        let mut regexes: BTreeSet<&str> = BTreeSet::new();
-        for (_, member) in self.each_member() {
-            names.extend(member.names.iter().map(String::as_str));
-            regexes.insert(&member.regex);
-        }
-        for regex in regexes {
+        let tally = self.tally();
+        let mut names: BTreeSet<&str> = tally.names.keys().map(String::as_str).collect();
+        for regex in tally.regexes.keys() {
             names.extend(self.resolved(regex).into_iter().flatten().map(String::as_str));
         }
         let found = names.iter().filter_map(|name| self.topics.get_key_value(name));

@@ -157,9 +157,9 @@ impl Heartbeat<'_> {
         if said > member.epoch {
             return fenced("greater");
         }
-        // The answer that brought the newer epoch was lost.
-        let lost = said == member.previous_epoch
-            && self.owned().is_none_or(|owned| within(&owned, &member.assigned));
+        // The answer that brought the newer epoch was lost. What the member was told to let go of meanwhile it may have.
+        let may_have = |owned: &Partitions| within(owned, &member.assigned, &member.revoking);
+        let lost = said == member.previous_epoch && self.owned().as_ref().is_none_or(may_have);
         if lost { Ok(()) } else { fenced("smaller") }
     }
 
@@ -278,8 +278,8 @@ impl Heartbeat<'_> {
             draft.forget_unused_regexes();
         }
         let is_new_group = draft.group.epoch == 0;
-        let assignor = preferred(draft.each_member().map(|(_, member)| member));
-        let changed = resubscribed || self.is_upgraded || assignor != preferred(draft.group.members.values());
+        let assignor = preferred(&draft.tally().assignors);
+        let changed = resubscribed || self.is_upgraded || assignor != preferred(&draft.group.tally.assignors);
         if changed || is_new_group {
             let hash = metadata_hash(&draft.wanted());
             draft.bump(i32::from(is_new_group) + i32::from(changed), hash);
@@ -357,7 +357,13 @@ impl Heartbeat<'_> {
             owned: owned.as_ref(),
             resubscribed,
         };
-        step.take(member)
+        let mut after = step.take(member);
+        let said = self.request.member_epoch;
+        if said > 0 && said < member.epoch {
+            // The member has not heard of the epoch it is at: this answer may be lost, too.
+            after.previous_epoch = said;
+        }
+        after
     }
 
     fn response(&self, member: &ConsumerMember, tell: bool, settled: bool) -> ConsumerGroupHeartbeatResponse {
@@ -392,9 +398,12 @@ fn replace(draft: &mut Draft<'_>, old: &Arc<str>, id: &Arc<str>, member: &Consum
     member
 }
 
-fn within(owned: &Partitions, held: &Held) -> bool {
+fn within(owned: &Partitions, assigned: &Held, revoking: &Held) -> bool {
+    let has = |held: &Held, topic: &Uuid, partition: &i32| {
+        held.get(topic).is_some_and(|held| held.contains_key(partition))
+    };
     let mut places = owned.iter().flat_map(|(topic, partitions)| partitions.iter().map(move |p| (topic, p)));
-    places.all(|(topic, partition)| held.get(topic).is_some_and(|held| held.contains_key(partition)))
+    places.all(|(topic, partition)| has(assigned, topic, partition) || has(revoking, topic, partition))
 }
 
 fn wants_differ(a: &ConsumerMember, b: &ConsumerMember) -> bool {

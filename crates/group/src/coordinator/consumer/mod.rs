@@ -19,6 +19,7 @@ pub mod record;
 mod refresh;
 mod regex;
 pub mod stored;
+mod tally;
 mod target;
 mod timeouts;
 mod turn;

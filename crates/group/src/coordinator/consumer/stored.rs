@@ -1,6 +1,6 @@
 //! A consumer group as its records say. Unlike a classic group it has nothing that is not in the log.
 
-use super::record::ConsumerRecord;
+use super::{record::ConsumerRecord, tally::Tally};
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
@@ -38,6 +38,8 @@ pub struct StoredConsumer {
     pub regexes: BTreeMap<String, BTreeSet<String>>,
     /// Who has a partition, or has not let go of it yet. Follows from the members.
     owners: BTreeMap<(Uuid, i32), Arc<str>>,
+    /// Sums over the members. Follows from the members.
+    pub(super) tally: Tally,
     /// Static members. Follows from the members.
     instances: BTreeMap<Arc<str>, Arc<str>>,
 }
@@ -141,6 +143,9 @@ impl StoredConsumer {
         if let Some(instance) = &instance {
             self.instances.insert(Arc::clone(instance), id.clone());
         }
+        if let Some(before) = self.members.get(&id) {
+            self.tally.remove(before);
+        }
         let member = self.members.entry(id).or_default();
         member.instance_id = instance;
         member.rack_id = value.rack_id.clone();
@@ -151,14 +156,19 @@ impl StoredConsumer {
         member.rebalance_timeout_ms = value.rebalance_timeout_ms;
         member.server_assignor = value.server_assignor.clone();
         member.classic = value.classic_member_metadata.clone();
+        self.tally.add(member);
     }
 
     fn apply_current(&mut self, id: &str, value: Option<&ConsumerGroupCurrentMemberAssignmentValue>) {
         self.disown(id);
+        if let Some(before) = self.members.get(id) {
+            self.tally.remove(before);
+        }
         let Some(value) = value else {
             if let Some(member) = self.members.get_mut(id) {
                 (member.epoch, member.previous_epoch, member.state) = (0, 0, MemberState::Stable);
                 (member.assigned, member.revoking) = (Held::new(), Held::new());
+                self.tally.add(member);
             }
             return;
         };
@@ -169,6 +179,7 @@ impl StoredConsumer {
         member.state = MemberState::from_code(value.state);
         member.assigned = held(&value.assigned_partitions, value.member_epoch);
         member.revoking = held(&value.partitions_pending_revocation, value.member_epoch);
+        self.tally.add(member);
         for (topic, partition) in each(&member.assigned).chain(each(&member.revoking)) {
             self.owners.insert((topic, partition), id.clone());
         }
@@ -177,6 +188,7 @@ impl StoredConsumer {
     fn remove(&mut self, id: &str) {
         self.disown(id);
         let Some(member) = self.members.remove(id) else { return };
+        self.tally.remove(&member);
         if let Some(instance) = &member.instance_id
             && self.instances.get(instance).is_some_and(|owner| **owner == *id)
         {

@@ -18,13 +18,8 @@ use tontine_wire::Uuid;
 pub(super) const ASSIGNORS: [&str; 2] = ["uniform", "range"];
 
 /// The assignor that most members ask for; those that do not ask do not count.
-pub(super) fn preferred<'a>(members: impl Iterator<Item = &'a ConsumerMember>) -> &'static str {
-    let mut votes = [0usize; ASSIGNORS.len()];
-    for name in members.filter_map(|m| m.server_assignor.as_deref()) {
-        if let Some(i) = ASSIGNORS.iter().position(|known| *known == name) {
-            votes[i] += 1;
-        }
-    }
+pub(super) fn preferred(asked: &BTreeMap<String, usize>) -> &'static str {
+    let votes = ASSIGNORS.map(|name| asked.get(name).copied().unwrap_or(0));
     let most = votes.iter().max().copied().unwrap_or(0);
     let winner = votes.iter().position(|count| *count == most).unwrap_or(0);
     ASSIGNORS[winner]
@@ -64,7 +59,7 @@ impl Draft<'_> {
         let members = self.members();
         let ids: Vec<Arc<str>> = members.keys().map(|id| Arc::from(*id)).collect();
         let subscriptions: Vec<_> = members.iter().map(|(id, m)| self.subscription(id, m, &topics)).collect();
-        let assignment = match preferred(members.values().copied()) {
+        let assignment = match preferred(&self.tally().assignors) {
             "range" => range::assign_without_racks(&topics, &subscriptions),
             _ => uniform::assign(&topics, &subscriptions, &self.so_far(&ids, &names)),
         };
@@ -114,12 +109,11 @@ mod tests {
 
     #[test]
     fn only_members_that_ask_for_an_assignor_vote() {
-        let member = |name: Option<&str>| ConsumerMember {
-            server_assignor: name.map(str::to_owned),
-            ..ConsumerMember::default()
+        let of = |names: &[Option<&str>]| {
+            let mut asked = BTreeMap::new();
+            names.iter().flatten().for_each(|name| *asked.entry((*name).to_owned()).or_default() += 1);
+            preferred(&asked)
         };
-        let of =
-            |names: &[Option<&str>]| preferred(names.iter().map(|n| member(*n)).collect::<Vec<_>>().iter());
         assert_eq!(of(&[]), "uniform");
         assert_eq!(of(&[None, None, Some("range")]), "range");
         assert_eq!(of(&[Some("uniform"), Some("range"), Some("range")]), "range");
