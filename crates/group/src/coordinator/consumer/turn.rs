@@ -38,7 +38,7 @@ enum Upgrade {
     /// It has no members and gives way.
     Empty,
     /// A consumer group with its members, by these records.
-    Members(StoredConsumer, Vec<ConsumerRecord>),
+    Members(Box<StoredConsumer>, Vec<ConsumerRecord>),
 }
 
 impl Coordinator {
@@ -171,7 +171,7 @@ impl Coordinator {
             Some(group) => {
                 upgrade::check(group, &self.config)?;
                 let (stored, records) = upgrade::convert(group, topics)?;
-                Ok(Upgrade::Members(stored, records))
+                Ok(Upgrade::Members(Box::new(stored), records))
             }
         }
     }
