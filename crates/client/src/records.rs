@@ -124,7 +124,8 @@ pub struct Iter<'a> {
 impl<'a> Iterator for Iter<'a> {
     type Item = Record<'a>;
 
-    #[inline]
+    // What the application does not look at is not put together when all of this ends up in its loop.
+    #[inline(always)]
     fn next(&mut self) -> Option<Record<'a>> {
         loop {
             if let Some((partition, run)) = &mut self.run
@@ -132,9 +133,18 @@ impl<'a> Iterator for Iter<'a> {
             {
                 return Some(Record { partition, record });
             }
-            let run = self.runs.next()?;
-            self.run = Some((&run.partition, run.records.iter()));
+            if !self.next_run() {
+                return None;
+            }
         }
+    }
+}
+
+impl Iter<'_> {
+    #[inline(never)]
+    fn next_run(&mut self) -> bool {
+        self.run = self.runs.next().map(|run| (&run.partition, run.records.iter()));
+        self.run.is_some()
     }
 }
 
@@ -147,41 +157,49 @@ pub struct Record<'a> {
 
 impl<'a> Record<'a> {
     /// The topic.
+    #[inline]
     pub fn topic(&self) -> &'a str {
         self.partition.topic()
     }
 
     /// The partition's number.
+    #[inline]
     pub fn partition(&self) -> i32 {
         self.partition.partition()
     }
 
     /// Topic and partition.
+    #[inline]
     pub fn topic_partition(&self) -> &'a TopicPartition {
         self.partition
     }
 
     /// Where the record is in its partition.
+    #[inline]
     pub fn offset(&self) -> i64 {
         self.record.offset()
     }
 
     /// Milliseconds since 1970; -1 when the producer set none.
+    #[inline]
     pub fn timestamp(&self) -> i64 {
         self.record.timestamp()
     }
 
     /// The key.
+    #[inline]
     pub fn key(&self) -> Option<&'a [u8]> {
         self.record.key()
     }
 
     /// The value; none is a tombstone in a compacted topic.
+    #[inline]
     pub fn value(&self) -> Option<&'a [u8]> {
         self.record.value()
     }
 
     /// The headers, in the order in which the producer set them.
+    #[inline]
     pub fn headers(&self) -> Headers<'a> {
         self.record.headers()
     }

@@ -16,16 +16,25 @@ pub(crate) fn share(queue_bytes: usize, partitions: usize, partition_max: usize)
     fair.max(SMALLEST_SHARE).min(partition_max.max(1))
 }
 
-/// The place behind the last whole batch, and that batch's leader epoch, read from the headers alone. The application's
-/// side checks the batches; this only says where to fetch next. `None` when there is no whole batch.
-pub(crate) fn behind(records: &Bytes) -> Option<Position> {
+/// How far the whole batches of an answer reach.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Reach {
+    /// The place behind the last one, and that batch's leader epoch.
+    pub(crate) behind: Position,
+    /// The size of the largest one.
+    pub(crate) largest_batch: usize,
+}
+
+/// How far these bytes reach, read from the headers alone. The application's side checks the batches; this only says
+/// where to fetch next. `None` when there is no whole batch.
+pub(crate) fn reach(records: &Bytes) -> Option<Reach> {
     let mut rest: &[u8] = records;
-    let mut next = None;
+    let (mut next, mut largest_batch) = (None, 0);
     while let Some((batch, behind)) = split_batch(rest) {
-        next = Some(behind);
+        (next, largest_batch) = (Some(behind), batch.max(largest_batch));
         rest = rest.get(batch..)?;
     }
-    next
+    next.map(|behind| Reach { behind, largest_batch })
 }
 
 /// The size of the batch at the front, and the offset behind it.
@@ -56,7 +65,7 @@ mod tests {
     }
 
     fn next_offset(records: &Bytes) -> Option<i64> {
-        behind(records).map(|position| position.offset)
+        reach(records).map(|reach| reach.behind.offset)
     }
 
     #[test]
@@ -64,6 +73,7 @@ mod tests {
         let mut bytes = batch(10, 3);
         bytes.extend(batch(13, 2));
         assert_eq!(next_offset(&bytes.clone().into()), Some(15));
+        assert_eq!(reach(&bytes.clone().into()).unwrap().largest_batch, batch(10, 3).len());
         bytes.extend(&batch(15, 2)[..40]);
         assert_eq!(next_offset(&bytes.into()), Some(15));
     }

@@ -8,6 +8,7 @@
 use super::{
     buffer,
     partition::{Partition, Phase},
+    portion::Portion,
     session::{Asked, Session},
 };
 use crate::{
@@ -40,6 +41,7 @@ const ASIDE_PAUSE: Duration = Duration::from_millis(25);
 #[derive(Debug, Default)]
 pub(crate) struct Node {
     pub(crate) session: Session,
+    pub(crate) portion: Portion,
     pub(crate) under_way: Option<UnderWay>,
     pub(crate) aside: Option<UnderWay>,
     /// Requests aside that brought nothing while the same long poll waits.
@@ -190,7 +192,9 @@ impl Fetches {
                 self.wake = soonest(self.wake, Some(at));
                 continue;
             }
-            let wanted = node.without_covered(Self::wanted(&self.partitions, names, now, share, metadata));
+            let most = node.portion.of_each(names.len(), share);
+            let wanted = Self::wanted(&self.partitions, names, now, (share, most), metadata);
+            let wanted = node.without_covered(wanted);
             if wanted.is_empty() {
                 continue;
             }
@@ -209,7 +213,7 @@ impl Fetches {
         partitions: &BTreeMap<TopicPartition, Partition>,
         names: &[TopicPartition],
         now: Instant,
-        share: usize,
+        (share, most): (usize, usize),
         metadata: &Metadata,
     ) -> Wanted {
         let one = |name: &TopicPartition| {
@@ -219,7 +223,7 @@ impl Fetches {
                 topic_id: partition.topic_id,
                 offset: position.offset,
                 leader_epoch: metadata.partition(name).and_then(|p| p.leader_epoch).unwrap_or(-1),
-                max_bytes: i32::try_from(share).unwrap_or(i32::MAX),
+                max_bytes: i32::try_from(most).unwrap_or(i32::MAX),
             };
             Some((name.clone(), (asked, partition.incarnation)))
         };

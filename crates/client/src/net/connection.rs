@@ -1,8 +1,8 @@
 //! One connection: a task that opens it, cuts what arrives into frames, and writes what is given to it.
 
-use super::{NetSettings, mpsc};
+use super::{NetSettings, inlet::Inlet, mpsc};
 use crate::cluster::ConnId;
-use bytes::{Buf, Bytes, BytesMut};
+use bytes::{Buf, Bytes};
 use std::{collections::VecDeque, io, io::IoSlice, net::SocketAddr, time::Duration};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -10,14 +10,11 @@ use tokio::{
     task::JoinSet,
     time::timeout,
 };
-use tontine_wire::frame::split_frame;
 
 /// The next address of a name is tried after this long, and the first that answers is taken.
 const STAGGER: Duration = Duration::from_millis(200);
-/// How much room is made for reading when nothing is known about what comes.
-const ROOM: usize = 16 << 10;
-/// The most room that is made for a frame before its bytes have arrived, unless such a frame has arrived before.
-const UNTRUSTED_ROOM: usize = 128 << 10;
+/// A connection on which nothing comes for this long gives back what it keeps for more.
+const QUIET: Duration = Duration::from_secs(2);
 /// How many frames go to the system in one call.
 const SLICES: usize = 32;
 
@@ -74,12 +71,10 @@ async fn read_frames(
     limit: usize,
     events: &mpsc::Sender<NetEvent>,
 ) -> String {
-    let mut buffer = BytesMut::with_capacity(ROOM);
-    let mut largest = 0;
+    let mut inlet = Inlet::default();
     loop {
-        match split_frame(&mut buffer, limit) {
+        match inlet.next_frame(limit) {
             Ok(Some(frame)) => {
-                largest = largest.max(frame.len());
                 if events.send(NetEvent::Frame(conn, frame)).await.is_err() {
                     return "closed".to_owned();
                 }
@@ -88,8 +83,7 @@ async fn read_frames(
             Ok(None) => {}
             Err(error) => return error.to_string(),
         }
-        buffer.reserve(room(&buffer, largest));
-        match read.read_buf(&mut buffer).await {
+        match read_some(&mut read, &mut inlet).await {
             Ok(0) => return "it was closed by the other side".to_owned(),
             Ok(_) => {}
             Err(error) => return words(&error),
@@ -97,13 +91,14 @@ async fn read_frames(
     }
 }
 
-/// How much room to make: for the rest of the frame, but what only a length promises is not believed at once. Room grows
-/// with what has arrived, and a size that was seen before is believed.
-fn room(buffer: &BytesMut, largest: usize) -> usize {
-    let Some(head) = buffer.first_chunk::<4>() else { return ROOM };
-    let frame = usize::try_from(i32::from_be_bytes(*head)).unwrap_or(0) + 4;
-    let missing = frame.saturating_sub(buffer.len());
-    missing.min(buffer.len().max(largest).max(UNTRUSTED_ROOM)).max(1)
+async fn read_some(read: &mut ReadHalf<'_>, inlet: &mut Inlet) -> io::Result<usize> {
+    if inlet.keeps_any() {
+        if let Ok(result) = timeout(QUIET, read.read_buf(&mut inlet.room())).await {
+            return result;
+        }
+        inlet.rest();
+    }
+    read.read_buf(&mut inlet.room()).await
 }
 
 async fn write_frames(
@@ -194,21 +189,5 @@ fn words(error: &io::Error) -> String {
         kind @ (BrokenPipe | ConnectionAborted | ConnectionReset | HostUnreachable | NetworkUnreachable
         | TimedOut) => kind.to_string(),
         _ => error.to_string(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_length_alone_makes_no_large_room() {
-        let mut buffer = BytesMut::from(&[0x1f, 0, 0, 0][..]);
-        assert_eq!(room(&buffer, 0), UNTRUSTED_ROOM);
-        buffer.resize(1 << 20, 0);
-        assert_eq!(room(&buffer, 0), 1 << 20, "room doubles with what has arrived");
-        assert_eq!(room(&buffer, 4 << 20), 4 << 20, "a size that was seen before is believed");
-        assert_eq!(room(&BytesMut::new(), 1 << 30), ROOM);
-        assert_eq!(room(&BytesMut::from(&[0, 0, 0, 10, 1, 2][..]), 0), 8);
     }
 }

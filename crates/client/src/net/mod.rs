@@ -6,6 +6,7 @@
 mod clock;
 mod connection;
 mod driver;
+mod inlet;
 mod wall_clock;
 
 pub use clock::Clock;

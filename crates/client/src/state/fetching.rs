@@ -14,6 +14,7 @@ use crate::{
     },
     lease::{Chunk, Delivery, Incarnation, LogEnd},
 };
+use bytes::Bytes;
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use tontine_group::TopicPartition;
 use tontine_wire::{
@@ -117,7 +118,11 @@ impl ConsumerState {
                     let pause = Duration::from_millis(response.throttle_time_ms.unsigned_abs().into());
                     node.not_before = Some(self.now + pause.min(self.settings.request_timeout));
                 }
-                self.take_answer(id, &under_way, response);
+                let took = self.now.saturating_since(under_way.since);
+                let (bytes, largest_batch) = self.take_answer(id, &under_way, response);
+                if let Some(node) = self.fetches.nodes.get_mut(&id) {
+                    node.portion.answered(took, bytes, largest_batch);
+                }
             }
             Ok(Err(_)) | Err(_) => {
                 node.session.broken();
@@ -141,7 +146,8 @@ impl ConsumerState {
         self.cluster.refresh_metadata(self.now);
     }
 
-    fn take_answer(&mut self, id: i32, under_way: &UnderWay, response: FetchResponse) {
+    /// Answers how many bytes of records came, and the size of the largest batch.
+    fn take_answer(&mut self, id: i32, under_way: &UnderWay, response: FetchResponse) -> (usize, usize) {
         if response.error_code.is_err() {
             let code = response.error_code;
             if code.needs_metadata() || code == ErrorCode::FETCH_SESSION_TOPIC_ID_ERROR {
@@ -154,8 +160,9 @@ impl ConsumerState {
                     node.not_before = Some(self.now + backoff);
                 }
             }
-            return;
+            return (0, 0);
         }
+        let (mut bytes, mut largest_batch) = (0, 0);
         let endpoints: BTreeMap<i32, NodeEndpoint> =
             response.node_endpoints.into_iter().map(|node| (node.node_id, node)).collect();
         for topic in response.responses {
@@ -169,9 +176,12 @@ impl ConsumerState {
                 let partition = TopicPartition::new(name.clone(), data.partition_index);
                 // What was not asked for, or was asked for an ownership or place of the past, is dropped.
                 let Some((incarnation, offset)) = under_way.asked.get(&partition).copied() else { continue };
-                self.take_data(&partition, incarnation, offset, data, &endpoints);
+                bytes += data.records.as_ref().map_or(0, Bytes::len);
+                let largest = self.take_data(&partition, incarnation, offset, data, &endpoints);
+                largest_batch = largest_batch.max(largest);
             }
         }
+        (bytes, largest_batch)
     }
 
     /// The name of a topic that was asked for. Metadata may have forgotten it since: a deleted topic is answered with an
@@ -185,6 +195,7 @@ impl ConsumerState {
         })
     }
 
+    /// Answers the size of the largest batch.
     fn take_data(
         &mut self,
         name: &TopicPartition,
@@ -192,14 +203,15 @@ impl ConsumerState {
         offset: i64,
         data: PartitionData,
         endpoints: &BTreeMap<i32, NodeEndpoint>,
-    ) {
-        let Some(partition) = self.partition_as(name, incarnation) else { return };
-        let Phase::Fetching(position) = partition.phase else { return };
+    ) -> usize {
+        let Some(partition) = self.partition_as(name, incarnation) else { return 0 };
+        let Phase::Fetching(position) = partition.phase else { return 0 };
         if position.offset != offset {
-            return;
+            return 0;
         }
         if data.error_code.is_err() {
-            return self.take_error(name, incarnation, position, &data, endpoints);
+            self.take_error(name, incarnation, position, &data, endpoints);
+            return 0;
         }
         let end = LogEnd { high_watermark: data.high_watermark, last_stable: data.last_stable_offset };
         let end_moved = partition.end.replace(end) != Some(end);
@@ -215,24 +227,24 @@ impl ConsumerState {
         if end_moved {
             self.tell(Tell::LogEnd { partition: name.clone(), incarnation, end });
         }
-        if !records.is_empty() {
-            self.take_records(
-                name,
-                incarnation,
-                Chunk { start: offset, records, aborted: data.aborted_transactions.unwrap_or_default() },
-            );
+        if records.is_empty() {
+            return 0;
         }
+        let aborted = data.aborted_transactions.unwrap_or_default();
+        self.take_records(name, incarnation, Chunk { start: offset, records, aborted })
     }
 
-    fn take_records(&mut self, name: &TopicPartition, incarnation: Incarnation, chunk: Chunk) {
-        let Some(partition) = self.partition_as(name, incarnation) else { return };
+    fn take_records(&mut self, name: &TopicPartition, incarnation: Incarnation, chunk: Chunk) -> usize {
+        let Some(partition) = self.partition_as(name, incarnation) else { return 0 };
         partition.queued = partition.queued.saturating_add(chunk.records.len());
+        let reach = buffer::reach(&chunk.records);
         // Without one whole batch there is no place to go on from: the application's side reports why.
-        partition.phase = match buffer::behind(&chunk.records).filter(|next| next.offset > chunk.start) {
+        partition.phase = match reach.map(|reach| reach.behind).filter(|next| next.offset > chunk.start) {
             Some(next) => Phase::Fetching(next),
             None => Phase::Stuck,
         };
         self.deliver(name, incarnation, Delivery::Chunk(chunk));
+        reach.map_or(0, |reach| reach.largest_batch)
     }
 
     fn take_error(

@@ -37,6 +37,12 @@ impl<'a> Headers<'a> {
         Some(Header { key, value })
     }
 
+    /// Headers that have been checked before, their count in front.
+    pub(super) fn counted(mut body: &'a [u8]) -> Self {
+        let left = varint::get_i32(&mut body).and_then(|count| u32::try_from(count).ok()).unwrap_or(0);
+        Self { left, rest: body }
+    }
+
     /// Headers that have been checked before.
     pub(super) fn checked(left: u32, rest: &'a [u8]) -> Self {
         Self { left, rest }

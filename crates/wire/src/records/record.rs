@@ -162,7 +162,7 @@ impl<'a> Iter<'a> {
         let delta = varint::get_i32(&mut body)?;
         let key = varint::nullable(&mut body)?;
         let value = varint::nullable(&mut body)?;
-        let headers = Headers::check(body)?;
+        Headers::check(body)?;
         if delta < self.floor || delta > self.frame.last_offset_delta {
             return None;
         }
@@ -177,9 +177,29 @@ impl<'a> Iter<'a> {
             timestamp,
             key,
             value,
-            headers,
+            tail: body,
             source: self.source,
         })
+    }
+
+    /// The next record of a run, which has been checked before: nothing is looked at twice.
+    #[inline(always)]
+    pub(super) fn next_checked(&mut self) -> Option<RecordRef<'a>> {
+        self.left = self.left.checked_sub(1)?;
+        let length = varint::get_i32(&mut self.rest)? as usize;
+        let (body, rest) = self.rest.split_at_checked(length)?;
+        self.rest = rest;
+        let (_attributes, mut body) = body.split_first()?;
+        let timestamp_delta = varint::get_i64(&mut body)?;
+        let delta = varint::get_i32(&mut body)?;
+        let key = varint::nullable(&mut body)?;
+        let value = varint::nullable(&mut body)?;
+        let timestamp = match self.frame.append_time {
+            Some(time) => time,
+            None => self.frame.base_timestamp.wrapping_add(timestamp_delta),
+        };
+        let offset = self.frame.base_offset + i64::from(delta);
+        Some(RecordRef { offset, timestamp, key, value, tail: body, source: self.source })
     }
 
     #[cold]
@@ -221,34 +241,39 @@ pub struct RecordRef<'a> {
     timestamp: i64,
     key: Option<&'a [u8]>,
     value: Option<&'a [u8]>,
-    headers: Headers<'a>,
+    /// The headers, their count in front.
+    tail: &'a [u8],
     source: &'a Bytes,
 }
 
 impl<'a> RecordRef<'a> {
     /// Where the record is in its partition.
+    #[inline]
     pub fn offset(&self) -> i64 {
         self.offset
     }
 
     /// Milliseconds since 1970; -1 when the producer set none.
+    #[inline]
     pub fn timestamp(&self) -> i64 {
         self.timestamp
     }
 
     /// The key.
+    #[inline]
     pub fn key(&self) -> Option<&'a [u8]> {
         self.key
     }
 
     /// The value; none is a tombstone in a compacted topic.
+    #[inline]
     pub fn value(&self) -> Option<&'a [u8]> {
         self.value
     }
 
     /// The headers, in the order in which the producer set them.
     pub fn headers(&self) -> Headers<'a> {
-        self.headers
+        Headers::counted(self.tail)
     }
 
     /// The key as a share of the batch's buffer.

@@ -57,9 +57,10 @@ pub struct RunIter<'a>(Iter<'a>);
 impl<'a> Iterator for RunIter<'a> {
     type Item = RecordRef<'a>;
 
-    #[inline]
+    // What the application does not look at is not put together when all of this ends up in its loop.
+    #[inline(always)]
     fn next(&mut self) -> Option<RecordRef<'a>> {
-        self.0.next()?.ok()
+        self.0.next_checked()
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {

@@ -1,0 +1,96 @@
+//! How much is asked of one broker at once.
+//!
+//! `max.partition.fetch.bytes` is the most; less is better when it comes at once: what is still in the processor's caches
+//! when it is read costs a tenth less CPU, and less memory is under way. So portions are small while answers come
+//! quickly, and grow while they are slow, so that a long way to the broker does not bound the throughput. Kafka's clients
+//! always ask for the most.
+
+use std::time::Duration;
+
+/// What a broker that answers at once is asked for, over all partitions.
+const SMALL: usize = 2 << 20;
+/// Nothing grows beyond what `fetch.max.bytes` and the partitions' shares allow anyway.
+const LARGE: usize = 256 << 20;
+/// What one partition is asked for at least.
+const LEAST: usize = 64 << 10;
+/// An answer that takes this long is slow, and the next one should bring more.
+const SLOW: Duration = Duration::from_millis(20);
+/// An answer that takes less is quick.
+const QUICK: Duration = Duration::from_millis(5);
+
+/// How much is asked of one broker at once.
+#[derive(Debug)]
+pub(crate) struct Portion {
+    bytes: usize,
+    /// The largest batch that came from there: a partition whose next batch is larger than what is asked for is answered
+    /// only when it is the first one.
+    largest_batch: usize,
+}
+
+impl Default for Portion {
+    fn default() -> Self {
+        Self { bytes: SMALL, largest_batch: 0 }
+    }
+}
+
+impl Portion {
+    /// What to ask for of each of so many partitions, at most `most`.
+    pub(crate) fn of_each(&self, partitions: usize, most: usize) -> usize {
+        let fair = self.bytes / partitions.max(1);
+        fair.max(LEAST).max(self.largest_batch.saturating_mul(2)).min(most)
+    }
+
+    /// An answer came after this time, with so many bytes and no batch larger than this.
+    pub(crate) fn answered(&mut self, took: Duration, bytes: usize, largest_batch: usize) {
+        self.largest_batch = self.largest_batch.max(largest_batch);
+        // An answer that is not full says nothing: it may have waited for records.
+        if bytes < self.bytes / 2 {
+            return;
+        }
+        if took >= SLOW {
+            self.bytes = (self.bytes * 2).min(LARGE);
+        } else if took < QUICK {
+            self.bytes = (self.bytes / 2).max(SMALL);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn portions_are_small_while_answers_are_quick_and_grow_while_they_are_slow() {
+        let mut portion = Portion::default();
+        assert_eq!(portion.of_each(8, 1 << 20), 256 << 10);
+        for _ in 0..2 {
+            portion.answered(SLOW, 2 << 30, 0);
+        }
+        assert_eq!(portion.of_each(8, 1 << 20), 1 << 20);
+        for _ in 0..100 {
+            portion.answered(SLOW, 2 << 30, 0);
+        }
+        assert_eq!(portion.of_each(8, 1 << 20), 1 << 20, "never more than what the settings say");
+        for _ in 0..100 {
+            portion.answered(Duration::ZERO, 2 << 30, 0);
+        }
+        assert_eq!(portion.of_each(8, 1 << 20), 256 << 10);
+        assert_eq!(portion.of_each(1000, 1 << 20), LEAST);
+        assert_eq!(portion.of_each(1, 1000), 1000);
+    }
+
+    #[test]
+    fn an_answer_that_waited_for_records_is_no_sign_of_a_long_way() {
+        let mut portion = Portion::default();
+        portion.answered(Duration::from_millis(500), 1000, 500);
+        assert_eq!(portion.of_each(8, 1 << 20), 256 << 10);
+    }
+
+    #[test]
+    fn large_batches_are_asked_for_whole() {
+        let mut portion = Portion::default();
+        portion.answered(Duration::ZERO, 900_000, 450_000);
+        assert_eq!(portion.of_each(8, 1 << 20), 900_000);
+        assert_eq!(portion.of_each(8, 100_000), 100_000);
+    }
+}
