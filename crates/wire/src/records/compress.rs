@@ -3,7 +3,7 @@
 //! Snappy comes in two framings: Java writes blocks behind a header ("xerial"), librdkafka and others one raw block.
 //! Kafka's lz4 is the official frame format.
 
-use super::{BatchError, lz4};
+use super::{BatchError, lz4, scratch};
 use bytes::{Bytes, BytesMut};
 use std::io::{self, Read, Write};
 
@@ -92,7 +92,11 @@ pub(super) fn decompress(compression: Compression, bytes: Bytes, limit: usize) -
         Compression::Gzip => read_all(flate2::read::MultiGzDecoder::new(&bytes[..]), bytes.len(), limit),
         Compression::Snappy => snappy(&bytes, limit),
         Compression::Lz4 => Ok(lz4::decompress(&bytes, limit)?.into()),
-        Compression::Zstd => read_all(zstd::Decoder::with_buffer(&bytes[..])?, bytes.len(), limit),
+        Compression::Zstd => match scratch::zstd(&bytes, limit) {
+            Ok(out) => Ok(out.into()),
+            // Larger than most, or damaged: the long way tells.
+            Err(_) => read_all(zstd::Decoder::with_buffer(&bytes[..])?, bytes.len(), limit),
+        },
     }
 }
 

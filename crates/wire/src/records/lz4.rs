@@ -3,7 +3,7 @@
 //! The checksums of the frame are stepped over: the batch's own covers the same bytes. Dictionaries do not exist in
 //! Kafka. Mirrors `org.apache.kafka.common.compress.Lz4BlockInputStream`.
 
-use super::compress::Fault;
+use super::{compress::Fault, scratch};
 use lz4_flex::block::{DecompressError, decompress_into, decompress_into_with_dict};
 
 const MAGIC: [u8; 4] = 0x184D_2204u32.to_le_bytes();
@@ -61,7 +61,7 @@ impl Frame {
 /// Unpacks a frame to at most `limit` bytes.
 pub(super) fn decompress(mut input: &[u8], limit: usize) -> Result<Vec<u8>, Fault> {
     let frame = Frame::read(&mut input)?;
-    let mut out = Vec::with_capacity(input.len().saturating_mul(4).min(limit));
+    let mut out = Vec::new();
     loop {
         let size = take_u32(&mut input)?;
         if size == 0 {
@@ -85,21 +85,48 @@ pub(super) fn decompress(mut input: &[u8], limit: usize) -> Result<Vec<u8>, Faul
 const MOST_FACTOR: usize = 255;
 
 fn unpack(block: &[u8], out: &mut Vec<u8>, frame: &Frame, limit: usize) -> Result<(), Fault> {
-    let start = out.len();
     let most = frame.largest_block.min(block.len().saturating_mul(MOST_FACTOR));
-    let room = most.min(limit - start);
-    out.resize(start + room, 0);
-    let (before, after) = out.split_at_mut(start);
-    let result = if frame.linked && start > 0 {
-        decompress_into_with_dict(block, after, &before[start.saturating_sub(WINDOW)..])
-    } else {
-        decompress_into(block, after)
+    let room = most.min(limit - out.len());
+    let result = match scratch::with_bytes(room, |into| {
+        let size = unpack_into(block, into, out, frame)?;
+        out.extend_from_slice(into.get(..size).unwrap_or_default());
+        Ok(())
+    }) {
+        Some(result) => result,
+        None => unpack_in_place(block, out, room, frame),
     };
     match result {
-        Ok(size) => out.truncate(start + size),
-        Err(DecompressError::OutputTooSmall { .. }) if room < most => return Err(Fault::TooLarge(limit)),
-        Err(error) => return Err(Fault::Malformed(error.to_string())),
+        Ok(()) => Ok(()),
+        Err(DecompressError::OutputTooSmall { .. }) if room < most => Err(Fault::TooLarge(limit)),
+        Err(error) => Err(Fault::Malformed(error.to_string())),
     }
+}
+
+/// Unpacks a block behind what was unpacked before it, which it may refer to; answers its size.
+fn unpack_into(
+    block: &[u8],
+    into: &mut [u8],
+    before: &[u8],
+    frame: &Frame,
+) -> Result<usize, DecompressError> {
+    if frame.linked && !before.is_empty() {
+        decompress_into_with_dict(block, into, &before[before.len().saturating_sub(WINDOW)..])
+    } else {
+        decompress_into(block, into)
+    }
+}
+
+fn unpack_in_place(
+    block: &[u8],
+    out: &mut Vec<u8>,
+    room: usize,
+    frame: &Frame,
+) -> Result<(), DecompressError> {
+    let start = out.len();
+    out.resize(start + room, 0);
+    let (before, after) = out.split_at_mut(start);
+    let size = unpack_into(block, after, before, frame)?;
+    out.truncate(start + size);
     Ok(())
 }
 

@@ -15,6 +15,7 @@ mod lz4;
 mod owned;
 mod record;
 mod run;
+mod scratch;
 #[cfg(test)]
 mod tests;
 mod varint;
