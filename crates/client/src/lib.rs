@@ -23,6 +23,7 @@ mod records;
 pub mod requester;
 #[cfg_attr(not(feature = "net"), allow(dead_code))]
 pub mod state;
+mod topic_name;
 
 #[cfg(feature = "net")]
 pub use admin::Admin;

@@ -6,6 +6,9 @@ use std::{collections::BTreeMap, sync::Arc};
 /// An index into the slice of members that an assignor was given.
 pub type MemberIndex = usize;
 
+/// No topic has more partitions than this. Whatever an assignor says of others is not worth the memory.
+const MOST_PARTITIONS: usize = 1_000_000;
+
 /// An owner, or none, for each partition of the topics in question. One slot a partition: two owners cannot be said.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Assignment {
@@ -18,9 +21,12 @@ impl Assignment {
         Self::default()
     }
 
-    /// Gives a partition to a member, and takes it from whoever had it.
+    /// Gives a partition to a member, and takes it from whoever had it. Numbers that no partition can have, negative or
+    /// above a million, are ignored.
     pub fn assign(&mut self, topic: &Arc<str>, partition: i32, member: MemberIndex) {
-        let Ok(slot) = usize::try_from(partition) else { return };
+        let Some(slot) = usize::try_from(partition).ok().filter(|slot| *slot < MOST_PARTITIONS) else {
+            return;
+        };
         if !self.owners.contains_key(topic) {
             self.owners.insert(topic.clone(), Vec::new());
         }
@@ -87,5 +93,21 @@ impl Assignment {
 impl FromIterator<(Arc<str>, Vec<Option<u32>>)> for Assignment {
     fn from_iter<I: IntoIterator<Item = (Arc<str>, Vec<Option<u32>>)>>(topics: I) -> Self {
         Self { owners: topics.into_iter().collect() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_that_no_partition_has_take_no_room() {
+        let (topic, mut assignment): (Arc<str>, _) = ("t".into(), Assignment::new());
+        for partition in [i32::MAX, -1, 1_000_000] {
+            assignment.assign(&topic, partition, 0);
+        }
+        assignment.assign(&topic, 2, 0);
+        assert_eq!(assignment.by_member(1), [[TopicPartition::new("t", 2)]]);
+        assert_eq!(assignment.owners["t"].len(), 3);
     }
 }

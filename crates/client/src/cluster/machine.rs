@@ -212,6 +212,12 @@ impl Cluster {
         self.last_error.clone()
     }
 
+    /// Why nobody can say what the cluster looks like at this moment, in words.
+    pub fn trouble(&self) -> Option<Arc<str>> {
+        let lost = self.metadata.brokers().is_empty() || self.refresh.has_failed();
+        self.last_error.clone().filter(|_| lost)
+    }
+
     /// Looks the coordinator of a group up, unless it is known or being looked up.
     pub fn find_coordinator(&mut self, now: Instant, group: &Arc<str>) {
         self.lookups.entry(group.clone()).or_default().wished = true;

@@ -88,6 +88,11 @@ impl Refresh {
         }
     }
 
+    /// Whether the latest attempt failed.
+    pub(super) fn has_failed(&self) -> bool {
+        self.failing_since.is_some()
+    }
+
     /// Whether failures have lasted long enough to start again from the bootstrap servers.
     pub(super) fn failed(&mut self, now: Instant, settings: &ClusterSettings, jitter: &mut Jitter) -> bool {
         self.wanted = true;

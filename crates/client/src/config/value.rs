@@ -21,8 +21,9 @@ impl Range {
 
     fn holds(self, number: i64) -> Result<(), String> {
         match self {
-            Self::Numbers(low, high) if number < low || number > high => {
-                Err(format!("{number} is out of range: {self}"))
+            Self::Numbers(low, _) if number < low => Err(format!("{number} is out of range: {self}")),
+            Self::Numbers(_, high) if number > high => {
+                Err(format!("{number} is out of range: at most {high}"))
             }
             Self::Any | Self::NotBlank | Self::Numbers(..) => Ok(()),
         }

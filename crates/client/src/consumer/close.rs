@@ -37,7 +37,12 @@ impl Consumer {
         if self.front.desk.commits_at_close() {
             // Refused or late: the next owner reads again what was not committed.
             let left = self.left(until);
-            let _ = self.commit_at_close(left).await;
+            if let Err(error) = self.commit_at_close(left).await {
+                tracing::warn!(
+                    group = self.front.group_id.as_deref().unwrap_or_default(),
+                    "the commit of auto-commit at close failed, what was read since the last one is read again: {error}"
+                );
+            }
         }
         let left = self.left(until);
         let result = self.leave("the consumer was closed", true, left).await;

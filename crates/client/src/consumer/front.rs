@@ -130,12 +130,26 @@ impl Front {
     }
 
     fn take(&mut self, Event(tell): Event) {
-        if let Tell::Happened(happening) = &tell {
-            tracing::debug!(group = self.group_id.as_deref().unwrap_or_default(), "{happening}");
-        }
+        self.log(&tell);
         let now = self.now();
         self.desk.handle(now, tell);
         self.flush();
+    }
+
+    /// What an application is not told by a result.
+    fn log(&self, tell: &Tell) {
+        let group = self.group_id.as_deref().unwrap_or_default();
+        match tell {
+            Tell::Happened(happening) => tracing::debug!(group, "{happening}"),
+            Tell::Warned(warning) => tracing::warn!(group, "{warning}"),
+            Tell::Answer { call, answer: Err(error) } if self.desk.commits_by_itself(*call) => {
+                // The next one says more; only the last of a member, before it gives partitions up, is missed by somebody.
+                let again =
+                    if error.is_retriable() { "" } else { ", and will be again: close this consumer" };
+                tracing::warn!(group, "an auto-commit failed{again}: {error}");
+            }
+            _ => {}
+        }
     }
 
     /// Waits until the actor says something, or until this time.

@@ -1,7 +1,7 @@
 //! Where the consumer stands and where logs begin and end.
 
-use super::{Consumer, calls::check_topic};
-use crate::{Error, OffsetAndMetadata, OffsetAndTimestamp, offsets::Spot};
+use super::Consumer;
+use crate::{Error, OffsetAndMetadata, OffsetAndTimestamp, offsets::Spot, topic_name::check_topic};
 use std::{
     collections::{BTreeMap, BTreeSet},
     time::Duration,

@@ -55,9 +55,13 @@ impl AutoCommit {
         }
     }
 
+    pub(super) fn is_under_way(&self, call: CallId) -> bool {
+        self.under_way == Some(call)
+    }
+
     /// Takes the answer of its own commit; `false` when it is another call's.
     pub(super) fn answered(&mut self, now: Instant, call: CallId, answer: &Result<Answer, Error>) -> bool {
-        if self.under_way != Some(call) {
+        if !self.is_under_way(call) {
             return false;
         }
         self.under_way = None;

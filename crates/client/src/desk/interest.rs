@@ -6,6 +6,7 @@ use crate::{
     fetch::position::Position,
     lease::Incarnation,
     state::{Ask, Wanted},
+    topic_name::check_topic,
 };
 use regex::Regex;
 use std::{collections::BTreeSet, sync::Arc};
@@ -58,9 +59,7 @@ impl Desk {
     /// Wants these topics from now on.
     pub fn subscribe(&mut self, topics: BTreeSet<Arc<str>>) -> Result<(), Error> {
         self.check_may_subscribe()?;
-        if topics.iter().any(|topic| topic.trim().is_empty()) {
-            return Err(Error::misuse("a topic's name is empty: name the topics to subscribe to"));
-        }
+        topics.iter().try_for_each(|topic| check_topic(topic))?;
         self.set_leaving(false);
         for (name, held) in &mut self.held {
             held.wanted = topics.contains(&name.topic);
@@ -113,13 +112,14 @@ impl Desk {
         }
         if self.is_leaving() {
             return Err(Error::misuse(
-                "the group is not left yet, an unsubscribe was dropped: call unsubscribe to its end before assigning",
+                "the group is not left yet, an unsubscribe or close was dropped: call it to its end before assigning",
             ));
         }
-        if partitions.iter().any(|p| p.topic.trim().is_empty() || p.partition < 0) {
-            return Err(Error::misuse(
-                "a partition has no topic or a negative number: name partitions that can exist",
-            ));
+        partitions.iter().try_for_each(|name| check_topic(&name.topic))?;
+        if let Some(name) = partitions.iter().find(|name| name.partition < 0) {
+            return Err(Error::misuse(format!(
+                "{name} has a negative number: name partitions that can exist"
+            )));
         }
         if self.auto_commit.is_on() && !self.held.is_empty() {
             self.commit_on_time(now);

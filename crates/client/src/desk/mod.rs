@@ -145,7 +145,7 @@ impl Desk {
         }
         if self.is_leaving() {
             return Err(Error::misuse(
-                "the group is being left, an unsubscribe was dropped: call unsubscribe to its end, or subscribe again",
+                "the group is being left, an unsubscribe or close was dropped: call it to its end, or subscribe again",
             ));
         }
         self.tell_poll(now);
@@ -298,10 +298,16 @@ impl Desk {
             Tell::Answer { call, answer } => self.answered(now, call, answer),
             Tell::Membership(membership) => self.membership = membership,
             Tell::Matched(topics) => self.interest.matched(topics),
+            Tell::Warned(_) => {}
             Tell::Failed { error, fatal: true } => self.fatal = Some(error),
             Tell::Failed { error, fatal: false } => self.errors.push_back(error),
             Tell::Happened(happening) => self.history.push(happening),
         }
+    }
+
+    /// Whether this call is a commit that nobody asked for: what becomes of it is told to nobody.
+    pub(crate) fn commits_by_itself(&self, call: CallId) -> bool {
+        self.auto_commit.is_under_way(call) || self.rebalance.waits_for(call)
     }
 
     fn answered(&mut self, now: Instant, call: CallId, answer: Result<Answer, Error>) {

@@ -42,15 +42,18 @@ impl Rebalance {
         self.due.is_none() && matches!(self.stage, Stage::Idle)
     }
 
+    /// Whether this is the commit before a revocation.
+    pub(super) fn waits_for(&self, call: CallId) -> bool {
+        matches!(self.stage, Stage::Committing(own) if own == call)
+    }
+
     /// Takes the answer of the commit before a revocation; however it ended, the revocation goes on.
     pub(super) fn answered(&mut self, call: CallId) -> Option<Ask> {
-        match self.stage {
-            Stage::Committing(own) if own == call => {
-                self.stage = Stage::Beginning;
-                Some(Ask::Begin)
-            }
-            _ => None,
+        if !self.waits_for(call) {
+            return None;
         }
+        self.stage = Stage::Beginning;
+        Some(Ask::Begin)
     }
 }
 

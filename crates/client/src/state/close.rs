@@ -38,8 +38,8 @@ impl ConsumerState {
             group.is_leaving = true;
             group.member.leave_with(now, "the consumer was dropped", MembershipOperation::Default);
         }
+        // Commits that were asked for before go out or end first: whoever kept their futures learns what became of them.
         self.close(self.settings.request_timeout);
-        self.fail_commits(&Error::Closed("the consumer"));
     }
 
     /// Goes on with closing as far as possible now.

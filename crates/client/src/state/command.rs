@@ -124,6 +124,8 @@ pub(crate) enum Tell {
     Membership(Option<Membership>),
     /// The topics that a pattern stands for are these now.
     Matched(BTreeSet<Arc<str>>),
+    /// Nothing has failed yet, but somebody who looks should know.
+    Warned(Arc<str>),
     /// The next poll reports this. A fatal one is reported by every poll from now on.
     Failed { error: Error, fatal: bool },
     /// Something happened to the membership, for the history.

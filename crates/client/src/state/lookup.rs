@@ -334,6 +334,7 @@ impl ConsumerState {
         for id in late {
             if let Some(call) = self.lookups.calls.remove(&id) {
                 let why = call.why.map(|error| error.to_string().into());
+                let why = why.or_else(|| self.why_unplaced(call.open.keys()));
                 let what = "looking up offsets".to_owned();
                 self.answer(id, Err(Error::Timeout { what, after: call.timeout, why }));
             }
@@ -348,6 +349,17 @@ impl ConsumerState {
                 self.lookups.topics.push((call, topic, deadline, timeout));
             }
         }
+    }
+
+    /// Why nobody could be asked about these partitions.
+    fn why_unplaced<'a>(&self, mut names: impl Iterator<Item = &'a TopicPartition>) -> Option<Arc<str>> {
+        let metadata = self.cluster.metadata();
+        let name = names.find(|name| metadata.leader(name).is_none())?;
+        if metadata.topic(&name.topic).is_none_or(|topic| topic.error.is_err()) {
+            return Some(self.why_unknown());
+        }
+        let exists = metadata.partition(name).is_some();
+        Some(if exists { format!("{name} has no leader") } else { format!("{name} does not exist") }.into())
     }
 
     /// Why a topic is still not known: nobody could be asked, or nobody has it.

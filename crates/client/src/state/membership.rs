@@ -27,7 +27,7 @@ pub(super) struct Group {
     /// What is subscribed; `None` while nothing is.
     pub(super) wanted: Option<Wanted>,
     /// What a pattern stands for, as the application has been told.
-    pub(super) matched: BTreeSet<Arc<str>>,
+    pub(super) matched: Option<BTreeSet<Arc<str>>>,
     /// The topics the member needs to know of.
     pub(super) needed: BTreeSet<Arc<str>>,
     /// The callback that runs.
@@ -50,7 +50,7 @@ impl Group {
             id: config.group_id.as_str().into(),
             member: Member::new(config, seed),
             wanted: None,
-            matched: BTreeSet::new(),
+            matched: None,
             needed: BTreeSet::new(),
             running: None,
             steps: 0,
@@ -74,7 +74,7 @@ impl ConsumerState {
         }
         group.is_leaving = false;
         group.wanted = Some(wanted);
-        group.matched.clear();
+        group.matched = None;
         self.resolve_pattern();
     }
 

@@ -23,6 +23,7 @@ mod settings;
 mod tests;
 mod topic_ids;
 mod topics;
+mod trouble;
 mod validation;
 
 pub(crate) use command::{Answer, Ask, CommitKind, SeekTarget, Step, StepId, Tell, Wanted};
@@ -85,6 +86,7 @@ pub struct ConsumerState {
     interest: TopicsOfInterest,
     /// Subscribed topics that cannot be read, as the application has been told.
     bad_topics: BTreeMap<Arc<str>, ErrorCode>,
+    trouble: trouble::Trouble,
     /// Which topics matter may have changed.
     interest_is_stale: bool,
     /// The time of the latest input.
@@ -110,6 +112,7 @@ impl ConsumerState {
             closing: None,
             interest: TopicsOfInterest::default(),
             bad_topics: BTreeMap::new(),
+            trouble: trouble::Trouble::default(),
             interest_is_stale: true,
             now: Instant::ZERO,
             incarnations: 0,
@@ -192,6 +195,7 @@ impl ConsumerState {
         self.send_validations();
         self.fetches.look_for_seeking();
         self.send_fetches();
+        self.look_for_trouble();
         self.finish_closing();
         worked || self.flights.len() != sent
     }
@@ -217,6 +221,7 @@ impl ConsumerState {
             self.commits.wake(),
             self.committed.wake(),
             self.lookups.wake(),
+            self.trouble_wake(),
             self.closing_wake(),
         ]
         .into_iter()

@@ -65,25 +65,40 @@ impl ConsumerState {
         }
     }
 
-    /// Tells the application of topics that it names and that no waiting will make readable, once each.
+    /// Tells the application of topics that it names and that cannot be read, once each: as an error if no waiting will
+    /// help, as a warning if somebody may still create it.
     fn complain(&mut self) {
-        let mut bad = BTreeMap::new();
-        let Some(Wanted::Names(names)) = self.group.as_ref().and_then(|group| group.wanted.as_ref()) else {
-            return;
-        };
-        for name in names {
-            let code = self.cluster.metadata().topic(name).map_or(ErrorCode::NONE, |topic| topic.error);
-            if code.is_err() && !code.is_retriable() {
-                bad.insert(name.clone(), code);
-            }
-        }
+        let code_of = |name: &Arc<str>| self.cluster.metadata().topic(name).map(|topic| topic.error);
+        let is_bad =
+            |code: &ErrorCode| !code.is_retriable() || *code == ErrorCode::UNKNOWN_TOPIC_OR_PARTITION;
+        let bad: BTreeMap<Arc<str>, ErrorCode> = self
+            .named_topics()
+            .into_iter()
+            .filter_map(|name| {
+                code_of(&name).filter(|code| code.is_err() && is_bad(code)).map(|code| (name, code))
+            })
+            .collect();
         for (name, code) in &bad {
-            if self.bad_topics.get(name) != Some(code) {
-                let error = Error::broker(*code, format!("subscribing to `{name}`"), None);
-                self.tells.push_back(Tell::Failed { error, fatal: false });
+            if self.bad_topics.get(name) == Some(code) {
+                continue;
             }
+            self.tells.push_back(if code.is_retriable() {
+                Tell::Warned(format!("there is no topic `{name}`: waiting until somebody creates it").into())
+            } else {
+                let error = Error::broker(*code, format!("reading `{name}`"), None);
+                Tell::Failed { error, fatal: false }
+            });
         }
         self.bad_topics = bad;
+    }
+
+    /// The topics that the application chose by name, of a group or by partition.
+    fn named_topics(&self) -> BTreeSet<Arc<str>> {
+        match self.group.as_ref().and_then(|group| group.wanted.as_ref()) {
+            Some(Wanted::Names(names)) => names.clone(),
+            Some(Wanted::Pattern { .. }) => BTreeSet::new(),
+            None => self.fetches.partitions.keys().map(|name| name.topic.clone()).collect(),
+        }
     }
 
     /// Subscribes to what the pattern stands for, when that changed. With the consumer protocol the coordinator knows
@@ -103,8 +118,8 @@ impl ConsumerState {
         if is_ours && matching != *group.member.subscription() {
             group.member.subscribe(self.now, matching.clone());
         }
-        if matching != group.matched {
-            group.matched.clone_from(&matching);
+        if group.matched.as_ref() != Some(&matching) {
+            group.matched = Some(matching.clone());
             self.tell(Tell::Matched(matching));
         }
     }

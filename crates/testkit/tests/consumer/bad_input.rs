@@ -25,6 +25,7 @@ async fn settings_that_are_wrong_are_refused_when_the_consumer_is_built() {
     wrong("group.id", "", &["group.id"]);
     wrong("group.id", "  ", &["group.id"]);
     wrong("max.poll.records", "0", &["max.poll.records", "at least 1"]);
+    wrong("session.timeout.ms", "3000000000", &["session.timeout.ms", "at most 2147483647"]);
     wrong("session.timeout.ms", "soon", &["session.timeout.ms", "soon"]);
     wrong("auto.offset.reset", "erliest", &["auto.offset.reset", "earliest"]);
     wrong("partition.assignment.strategy", "rnage", &["rnage"]);
@@ -35,11 +36,10 @@ async fn settings_that_are_wrong_are_refused_when_the_consumer_is_built() {
 async fn names_and_patterns_that_cannot_be_are_refused_at_once() {
     let mut a = Consumer::builder().bootstrap_servers("127.0.0.1:1").group_id("g").build().unwrap();
     let long = "x".repeat(250);
-    for topic in ["", " "] {
-        let error = a.subscribe([topic], ()).await.unwrap_err();
-        assert!(matches!(error, Error::Misuse(_)), "{error:?}");
-    }
     for topic in ["", " ", "a b", "..", "ä", long.as_str()] {
+        let error = a.subscribe(["good", topic], ()).await.unwrap_err();
+        assert!(matches!(error, Error::Misuse(_)), "{error:?}");
+        assert!(matches!(a.assign([(topic, 0)]), Err(Error::Misuse(_))), "`{topic}`");
         assert!(matches!(a.partitions_for(topic).await, Err(Error::Misuse(_))), "`{topic}`");
     }
     for pattern in ["", "(", "a)|(b", "[z-a]"] {
@@ -48,6 +48,15 @@ async fn names_and_patterns_that_cannot_be_are_refused_at_once() {
     }
     assert!(a.subscription().is_empty());
     a.subscribe(["orders"], ()).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_partition_that_does_not_exist_is_named_when_the_time_is_over() {
+    let broker = broker(&[("t", 1)]).await;
+    let settings = [("default.api.timeout.ms", "500"), ("allow.auto.create.topics", "false")];
+    let mut a = consumer(&broker, "g", &settings);
+    said(&a.end_offsets(&[partition("t", 99)]).await.unwrap_err(), &["t-99 does not exist"]);
+    said(&a.end_offsets(&[partition("nowhere", 0)]).await.unwrap_err(), &["no broker knows the topic"]);
 }
 
 /// Turns the last byte of the batch that begins at this offset around, as a bad disk might.

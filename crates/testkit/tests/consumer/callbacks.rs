@@ -341,6 +341,21 @@ async fn dropping_a_consumer_leaves_the_group_without_a_commit() {
     assert!(plain(&broker).committed("g").await.unwrap().is_empty());
 }
 
+#[tokio::test]
+async fn a_commit_that_was_asked_for_before_the_consumer_was_dropped_tells_its_end() {
+    let broker = broker(&[("t", 1)]).await;
+    plain(&broker).fill("t", 1, 3).await.unwrap();
+    let mut a = consumer(&broker, "g", &[("enable.auto.commit", "false")]);
+    a.subscribe(["t"], ()).await.unwrap();
+    read(&mut a, 3).await;
+    let end = a.commit_async();
+    drop(a);
+    let end = tokio::time::timeout(LONG, end).await.unwrap();
+    let stored = !plain(&broker).committed("g").await.unwrap().is_empty();
+    assert_eq!(end.is_ok(), stored, "{end:?}");
+    plain(&broker).until_group("g", "Empty", 0).await.unwrap();
+}
+
 /// Never hears of a loss: the type has no commit, this only has to compile.
 struct OnlyLost;
 

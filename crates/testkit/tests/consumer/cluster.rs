@@ -1,10 +1,17 @@
 //! What the consumer follows by itself: leaders, coordinators, nodes and topics that come and go.
 
 use super::rig::*;
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 use tontine::{Consumer, Error};
 use tontine_broker::{Broker, NewTopic};
-use tontine_testkit::wait;
+use tontine_testkit::{
+    proxy::{Action, Proxy},
+    wait,
+};
+use tontine_wire::{
+    ErrorCode,
+    api::{ApiKey, Response},
+};
 
 async fn three_nodes(topic: &str, partitions: i32) -> Broker {
     Broker::builder().nodes(3).topic(topic, partitions).start().await.unwrap()
@@ -118,6 +125,19 @@ async fn a_pattern_follows_topics_that_come_and_go() {
 }
 
 #[tokio::test]
+async fn a_pattern_that_stands_for_what_was_subscribed_before_says_so() {
+    let broker = broker(&[("red", 1)]).await;
+    let mut a = consumer(&broker, "g", &[]);
+    a.subscribe(["red"], ()).await.unwrap();
+    poll_until(&mut a, "assigned", |a| a.assignment().len() == 1).await;
+    for pattern in ["red", "re.*"] {
+        a.subscribe_pattern(pattern, ()).await.unwrap();
+        poll_until(&mut a, "the pattern is resolved", |a| a.subscription() == ["red".into()].into()).await;
+    }
+    assert_eq!(a.assignment().len(), 1);
+}
+
+#[tokio::test]
 async fn a_recreated_topic_inherits_no_position() {
     let broker = broker(&[("t", 1)]).await;
     plain(&broker).fill("t", 1, 10).await.unwrap();
@@ -213,7 +233,16 @@ async fn one_living_bootstrap_server_is_enough_and_none_is_a_clear_error_in_time
         wait::within("the error", LONG, b.end_offsets(&[partition("t", 0)])).await.unwrap().unwrap_err();
     assert!(matches!(error, Error::Timeout { .. }), "{error}");
     b.subscribe(["t"], ()).await.unwrap();
-    assert!(b.poll(Duration::from_millis(100)).await.unwrap().is_empty());
+    let failed = async {
+        loop {
+            if let Err(error) = b.poll(Duration::from_millis(100)).await {
+                return error;
+            }
+        }
+    };
+    let error = wait::within("a poll that fails", LONG, failed).await.unwrap();
+    assert!(matches!(error, Error::Timeout { .. }) && error.is_retriable(), "{error:?}");
+    assert!(error.to_string().contains("could not connect to 127.0.0.1:1"), "{error}");
     wait::within("close", LONG, b.close_with(Duration::from_millis(300))).await.unwrap().unwrap();
 }
 
@@ -257,11 +286,21 @@ async fn a_twin_fences_the_older_static_member_for_good() {
 }
 
 #[tokio::test]
-async fn a_topic_that_cannot_exist_is_reported_by_poll_once() {
-    let broker = broker(&[("t", 1)]).await;
+async fn a_topic_that_may_not_be_read_is_reported_by_poll_once() {
+    let broker = broker(&[("t", 1), ("secret", 1)]).await;
     plain(&broker).fill("t", 1, 3).await.unwrap();
-    let mut a = consumer(&broker, "g", &[]);
-    a.subscribe(["t", "no such/topic"], ()).await.unwrap();
+    let proxy = Proxy::start(&broker.bootstrap_servers()).unwrap();
+    let refusing = Action::Edit(Arc::new(|response| {
+        if let Response::Metadata(metadata) = response {
+            for topic in metadata.topics.iter_mut().filter(|topic| topic.name.as_deref() == Some("secret")) {
+                topic.error_code = ErrorCode::TOPIC_AUTHORIZATION_FAILED;
+                topic.partitions.clear();
+            }
+        }
+    }));
+    let _refused = proxy.on(ApiKey::Metadata, usize::MAX, refusing);
+    let mut a = consumer(&broker, "g", &[("bootstrap.servers", proxy.bootstrap_servers())]);
+    a.subscribe(["t", "secret"], ()).await.unwrap();
     let (mut seen, mut errors) = (0, Vec::new());
     let all = tokio::time::timeout(LONG, async {
         while seen < 3 || errors.is_empty() {
@@ -273,7 +312,8 @@ async fn a_topic_that_cannot_exist_is_reported_by_poll_once() {
     });
     all.await.unwrap();
     assert_eq!(errors.len(), 1, "{errors:?}");
-    assert!(errors[0].to_string().contains("no such/topic"), "{}", errors[0]);
+    assert_eq!(errors[0].code(), Some(ErrorCode::TOPIC_AUTHORIZATION_FAILED));
+    assert!(errors[0].to_string().contains("`secret`"), "{}", errors[0]);
 }
 
 #[tokio::test]
