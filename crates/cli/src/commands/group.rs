@@ -1,6 +1,9 @@
 //! `group`: list, describe, delete.
 
-use super::topic::{admin, report};
+use super::{
+    topic::{admin, report},
+    waiting,
+};
 use crate::args::{Format, GroupCommand};
 use crate::output::{Table, print};
 use serde_json::json;
@@ -113,7 +116,10 @@ impl Picture {
 
     fn text(&self) -> String {
         let group = &self.group;
-        let epoch = group.epoch.map(|epoch| format!(", epoch {epoch}")).unwrap_or_default();
+        let mut epoch = group.epoch.map(|epoch| format!(", epoch {epoch}")).unwrap_or_default();
+        if let Some(target) = group.target_epoch.filter(|target| Some(*target) != group.epoch) {
+            epoch += &format!(", targets of epoch {target}");
+        }
         let idle: Vec<_> =
             group.members.iter().filter(|m| m.assignment.is_empty()).map(|m| m.id.as_str()).collect();
         let mut text = format!("group {}: {}, {} members", group.id, group.state, group.members.len());
@@ -154,6 +160,7 @@ impl Picture {
         for member in idle {
             text += &format!("idle: {member}\n");
         }
+        text += &waiting::text(group);
         text
     }
 
@@ -168,12 +175,14 @@ impl Picture {
             let assignment: Vec<_> = m.assignment.iter().map(ToString::to_string).collect();
             json!({
                 "consumer_id": m.id, "instance_id": m.instance_id, "client_id": m.client_id, "host": m.host,
-                "assignment": assignment,
+                "assignment": assignment, "protocol": waiting::protocol(m), "epoch": m.epoch,
+                "target": m.target.as_ref().map(|target| target.iter().map(ToString::to_string).collect::<Vec<_>>()),
             })
         };
         json!({
             "group": self.group.id, "state": self.group.state, "assignor": self.group.assignor,
-            "epoch": self.group.epoch,
+            "epoch": self.group.epoch, "target_epoch": self.group.target_epoch,
+            "waiting": waiting::missing(&self.group).iter().map(ToString::to_string).collect::<Vec<_>>(),
             "members": self.group.members.iter().map(member).collect::<Vec<_>>(),
             "partitions": self.lines.iter().map(line).collect::<Vec<_>>(),
         })

@@ -6,3 +6,4 @@ pub(crate) mod group;
 pub(crate) mod produce;
 pub(crate) mod settings;
 pub(crate) mod topic;
+mod waiting;

@@ -52,3 +52,22 @@ async fn a_group_that_nobody_knows_is_an_error() {
     broker.run(&["group", "describe", "nope"]).await.failed(1, "GROUP_ID_NOT_FOUND");
     broker.run(&["group", "delete", "nope"]).await.failed(1, "GROUP_ID_NOT_FOUND");
 }
+
+#[tokio::test]
+async fn a_group_of_the_consumer_protocol_shows_epochs_and_targets() {
+    let broker = Broker::start(&["--topic", "orders:2"]).await;
+    broker.feed(&["produce", "-t", "orders"], "1\n").await.ok();
+    let read = ["consume", "-t", "orders", "-g", "billing", "--from", "earliest", "--protocol", "consumer"];
+    let mut member = broker.command(&read).spawn().unwrap();
+    line(&mut BufReader::new(member.stdout.take().unwrap())).await;
+    let listed = broker.run(&["group", "list"]).await.ok();
+    let row = listed.lines().nth(1).unwrap();
+    assert_eq!(row.split_whitespace().collect::<Vec<_>>(), ["billing", "consumer", "consumer", "Stable"]);
+    let shown = broker.run(&["group", "show", "billing", "--format", "json"]).await.json();
+    assert_eq!((&shown[0]["epoch"], &shown[0]["waiting"]), (&shown[0]["target_epoch"], &json!([])));
+    let member = &shown[0]["members"][0];
+    assert_eq!((&member["assignment"], &member["protocol"]), (&member["target"], &json!("consumer")));
+    let shown = broker.run(&["group", "show", "billing"]).await.ok();
+    assert!(shown.contains("group billing: Stable, 1 members, assignor uniform, epoch "), "{shown}");
+    assert!(shown.contains("orders-0,orders-1  orders-0,orders-1"), "{shown}");
+}

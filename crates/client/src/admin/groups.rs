@@ -9,6 +9,9 @@ use tontine_wire::{
     consumer_protocol::{Assignment, PROTOCOL_TYPE},
 };
 
+/// How ConsumerGroupDescribe marks a member that speaks the classic protocol.
+const CLASSIC_MEMBER: i8 = 0;
+
 /// A group in a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupListing {
@@ -35,6 +38,8 @@ pub struct GroupDescription {
     pub members: Vec<MemberDescription>,
     /// The epoch of a group of the consumer protocol.
     pub epoch: Option<i32>,
+    /// The epoch that its targets are for; behind `epoch` when newer ones are due.
+    pub target_epoch: Option<i32>,
 }
 
 /// A member of a group.
@@ -48,8 +53,14 @@ pub struct MemberDescription {
     pub client_id: String,
     /// Where it connected from.
     pub host: String,
-    /// What it owns.
+    /// What it owns. In a group of the consumer protocol also what it has not let go of yet.
     pub assignment: Vec<TopicPartition>,
+    /// What it is to own, in a group of the consumer protocol.
+    pub target: Option<Vec<TopicPartition>>,
+    /// The epoch it is at, in a group of the consumer protocol.
+    pub epoch: Option<i32>,
+    /// Whether it speaks the classic protocol, which members of both kinds of groups may do.
+    pub is_classic: bool,
 }
 
 impl Admin {
@@ -140,6 +151,9 @@ impl Admin {
                 client_id: m.client_id,
                 host: m.client_host,
                 assignment: assignment.map(partitions).unwrap_or_default(),
+                target: None,
+                epoch: None,
+                is_classic: true,
             }
         };
         Ok(GroupDescription {
@@ -148,6 +162,7 @@ impl Admin {
             assignor: group_answer.protocol_data,
             members: group_answer.members.into_iter().map(member).collect(),
             epoch: None,
+            target_epoch: None,
         })
     }
 
@@ -171,7 +186,10 @@ impl Admin {
             instance_id: m.instance_id,
             client_id: m.client_id,
             host: m.client_host,
-            assignment: m.assignment.topic_partitions.into_iter().flat_map(named).collect(),
+            assignment: sorted(m.assignment),
+            target: Some(sorted(m.target_assignment)),
+            epoch: Some(m.member_epoch),
+            is_classic: m.member_type == CLASSIC_MEMBER,
         };
         Ok(GroupDescription {
             id: answer.group_id,
@@ -179,6 +197,7 @@ impl Admin {
             assignor: answer.assignor_name,
             members: answer.members.into_iter().map(member).collect(),
             epoch: Some(answer.group_epoch),
+            target_epoch: Some(answer.assignment_epoch),
         })
     }
 
@@ -212,6 +231,12 @@ impl Admin {
 fn partitions(assignment: Assignment) -> Vec<TopicPartition> {
     let topics = assignment.assigned_partitions.into_iter();
     let mut all: Vec<_> = topics.flat_map(|t| tuples(t.topic.into(), t.partitions)).collect();
+    all.sort();
+    all
+}
+
+fn sorted(assignment: consumer_group_describe::Assignment) -> Vec<TopicPartition> {
+    let mut all: Vec<_> = assignment.topic_partitions.into_iter().flat_map(named).collect();
     all.sort();
     all
 }
