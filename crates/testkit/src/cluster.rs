@@ -3,11 +3,13 @@
 use crate::apache::ApacheKafka;
 use crate::plain::PlainClient;
 use crate::raw::RawConnection;
+use crate::suite::Settings;
 use crate::{Failure, failure, wait};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 use tontine_broker::Broker;
+use tontine_wire::api::consumer_group_heartbeat::ConsumerGroupHeartbeatRequest;
 
 /// What a body runs against.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,15 +36,20 @@ enum Backend {
 }
 
 impl Cluster {
-    /// A fresh embedded broker of one node, or of three.
-    pub async fn embedded(nodes: usize) -> Result<Self, Failure> {
+    /// A fresh embedded broker of one node, or of three, with these settings besides its usual ones.
+    pub async fn embedded(nodes: usize, more: Settings) -> Result<Self, Failure> {
         let settings = [
             ("group.min.session.timeout.ms", "500"),
+            ("group.consumer.min.heartbeat.interval.ms", "100"),
+            ("group.consumer.min.session.timeout.ms", "1000"),
+            ("group.consumer.heartbeat.interval.ms", "300"),
             ("offsets.topic.num.partitions", "3"),
             ("auto.create.topics.enable", "false"),
         ];
-        let builder =
-            settings.iter().fold(Broker::builder(), |builder, (key, value)| builder.config(key, value));
+        let builder = settings
+            .iter()
+            .chain(more)
+            .fold(Broker::builder(), |builder, (key, value)| builder.config(key, value));
         let broker = builder.nodes(nodes).start().await.map_err(|e| failure!("no embedded broker: {e}"))?;
         Ok(Self::new(Backend::Embedded(broker)))
     }
@@ -139,6 +146,60 @@ impl Cluster {
         }
         self.plain().until_in_sync(Duration::from_secs(120)).await?;
         self.plain().elect_preferred_leaders().await
+    }
+
+    /// Has members of this group that speak the consumer protocol send heartbeats as often as those of the classic one do in
+    /// tests. The embedded broker has it in its own settings.
+    pub async fn hurry_group(&self, group: &str) -> Result<(), Failure> {
+        self.set_of_group(
+            group,
+            &[("consumer.heartbeat.interval.ms", "300"), ("consumer.assignment.interval.ms", "0")],
+        )
+        .await
+    }
+
+    /// Waits until the coordinator of `group` deals that many partitions of these topics, with the consumer protocol. A topic
+    /// that was created a moment ago may still be missing from Apache Kafka's assignments.
+    pub async fn until_dealt(&self, group: &str, topics: &[&str], partitions: usize) -> Result<(), Failure> {
+        if self.kind() == Kind::Embedded {
+            return Ok(());
+        }
+        let mut request = ConsumerGroupHeartbeatRequest {
+            group_id: group.to_owned(),
+            member_id: self.unique("probe"),
+            rebalance_timeout_ms: 60_000,
+            subscribed_topic_names: Some(topics.iter().map(ToString::to_string).collect()),
+            topic_partitions: Some(Vec::new()),
+            ..Default::default()
+        };
+        wait::until("the coordinator deals all partitions", Duration::from_secs(60), async || {
+            let answer = self.coordinator(group).await.ok()?.call(1, request.clone()).await.ok()?;
+            let dealt = answer.assignment.map(|a| a.topic_partitions).unwrap_or_default();
+            let count: usize = dealt.iter().map(|topic| topic.partitions.len()).sum();
+            (answer.error_code.is_ok() && count == partitions).then_some(())
+        })
+        .await?;
+        request.member_epoch = -1;
+        self.coordinator(group).await?.call(1, request).await.map(drop)
+    }
+
+    /// Makes sessions of the consumer protocol short in this group. See [`crate::suite::Suite::short_with`].
+    pub async fn shorten_sessions(&self, group: &str, ms: u32) -> Result<(), Failure> {
+        self.set_of_group(
+            group,
+            &[
+                ("consumer.session.timeout.ms", ms.to_string().as_str()),
+                ("consumer.heartbeat.interval.ms", "200"),
+            ],
+        )
+        .await
+    }
+
+    async fn set_of_group(&self, group: &str, settings: &[(&str, &str)]) -> Result<(), Failure> {
+        match &self.backend {
+            Backend::Embedded(_) => Ok(()),
+            Backend::Apache(_) => self.plain().set_of_group(group, settings).await,
+        }
     }
 
     /// Waits until the coordinator of `group` answers for it: a new `__consumer_offsets` is loaded first.

@@ -60,6 +60,15 @@ impl JavaSettings {
         self
     }
 
+    /// Speaks the consumer protocol, which has no place for some settings.
+    #[must_use]
+    pub fn consumer_protocol(mut self) -> Self {
+        for key in ["session.timeout.ms", "heartbeat.interval.ms", "partition.assignment.strategy"] {
+            self.settings.remove(key);
+        }
+        self.set("group.protocol", "consumer")
+    }
+
     /// An assignor by the name that members vote with: `range`, `roundrobin`, `sticky`, `cooperative-sticky`.
     #[must_use]
     pub fn assignor(self, name: &str) -> Self {

@@ -8,12 +8,16 @@ use crate::{Failure, failure, wait};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use tontine_wire::ErrorCode;
+use tontine_wire::api::consumer_group_describe::{self, ConsumerGroupDescribeRequest};
 use tontine_wire::api::create_partitions::{CreatePartitionsRequest, CreatePartitionsTopic};
 use tontine_wire::api::create_topics::{CreatableTopic, CreatableTopicConfig, CreateTopicsRequest};
 use tontine_wire::api::delete_topics::{DeleteTopicState, DeleteTopicsRequest};
 use tontine_wire::api::describe_groups::{DescribeGroupsRequest, DescribedGroup, DescribedGroupMember};
 use tontine_wire::api::elect_leaders::ElectLeadersRequest;
 use tontine_wire::api::find_coordinator::FindCoordinatorRequest;
+use tontine_wire::api::incremental_alter_configs::{
+    AlterConfigsResource, AlterableConfig, IncrementalAlterConfigsRequest,
+};
 use tontine_wire::api::leave_group::{LeaveGroupRequest, MemberIdentity};
 use tontine_wire::api::list_offsets::{ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic};
 use tontine_wire::api::metadata::{MetadataRequest, MetadataRequestTopic, MetadataResponse};
@@ -194,9 +198,44 @@ impl PlainClient {
             let request = DescribeGroupsRequest { groups: vec![group.to_owned()], ..Default::default() };
             let mut connection = self.coordinator(group, CLIENT_ID).await.ok()?;
             let answer = connection.call(5, request).await.ok()?;
-            answer.groups.into_iter().next().filter(|g| g.error_code.is_ok())
+            let described = answer.groups.into_iter().next().filter(|g| g.error_code.is_ok())?;
+            // A group of the consumer protocol is none to this request.
+            if described.group_state == "Dead" {
+                let request =
+                    ConsumerGroupDescribeRequest { group_ids: vec![group.to_owned()], ..Default::default() };
+                let answer = connection.call(0, request).await.ok()?;
+                let found = answer.groups.into_iter().next()?;
+                return match found.error_code {
+                    ErrorCode::NONE => Some(as_classic(found)),
+                    ErrorCode::GROUP_ID_NOT_FOUND => Some(described),
+                    _ => None,
+                };
+            }
+            Some(described)
         })
         .await
+    }
+
+    /// Settings of one group (`GROUP` resources).
+    pub async fn set_of_group(&self, group: &str, settings: &[(&str, &str)]) -> Result<(), Failure> {
+        let set = |(key, value): &(&str, &str)| AlterableConfig {
+            name: (*key).to_owned(),
+            config_operation: 0,
+            value: Some((*value).to_owned()),
+        };
+        let request = IncrementalAlterConfigsRequest {
+            resources: vec![AlterConfigsResource {
+                resource_type: 32,
+                resource_name: group.to_owned(),
+                configs: settings.iter().map(set).collect(),
+            }],
+            validate_only: false,
+        };
+        let answer = self.any().await?.call(1, request).await?;
+        answer
+            .responses
+            .iter()
+            .try_for_each(|r| accept(r.error_code, &format!("set {settings:?} of {group}")))
     }
 
     /// Waits until the group is in `state` with this many members, as the broker tells it.
@@ -332,6 +371,24 @@ impl PlainClient {
         let request = ElectLeadersRequest { election_type: 0, topic_partitions: None, timeout_ms: 20_000 };
         let answer = self.any().await?.call(2, request).await?;
         accept(answer.error_code, "elect preferred leaders")
+    }
+}
+
+/// A group of the consumer protocol, in the words for classic ones.
+fn as_classic(group: consumer_group_describe::DescribedGroup) -> DescribedGroup {
+    let member = |member: consumer_group_describe::Member| DescribedGroupMember {
+        member_id: member.member_id,
+        group_instance_id: member.instance_id,
+        client_id: member.client_id,
+        ..Default::default()
+    };
+    DescribedGroup {
+        group_id: group.group_id,
+        group_state: group.group_state,
+        protocol_type: "consumer".to_owned(),
+        protocol_data: group.assignor_name,
+        members: group.members.into_iter().map(member).collect(),
+        ..Default::default()
     }
 }
 

@@ -26,6 +26,9 @@ const DEADLINE: Duration = Duration::from_secs(240);
 /// How long tasks of a finished test may hold up the next one.
 const LEFTOVERS: Duration = Duration::from_secs(2);
 
+/// Settings of an embedded broker.
+pub type Settings = &'static [(&'static str, &'static str)];
+
 type Body = Arc<dyn Fn(Cluster) -> Pin<Box<dyn Future<Output = Outcome>>> + Send + Sync>;
 
 /// The bodies of a test binary.
@@ -41,10 +44,17 @@ pub struct Entry {
     needs_java: bool,
     kinds: Vec<Kind>,
     deadline: Duration,
+    settings: Settings,
     body: Body,
 }
 
 impl Entry {
+    /// Starts embedded brokers with these settings.
+    pub fn embedded_with(&mut self, settings: Settings) -> &mut Self {
+        self.settings = settings;
+        self
+    }
+
     /// Gives the body more or less time than four minutes.
     pub fn deadline(&mut self, deadline: Duration) -> &mut Self {
         self.deadline = deadline;
@@ -79,6 +89,16 @@ impl Suite {
         F: Future<Output = Outcome> + 'static,
     {
         self.add_body(name, 1, Arc::new(move |cluster| Box::pin(body(cluster, value.clone()))))
+    }
+
+    /// [`Suite::one_with`] for a body that waits for the end of sessions of the consumer protocol: they are short in the
+    /// embedded broker, and the body makes them short elsewhere with [`Cluster::shorten_sessions`].
+    pub fn short_with<T, F>(&mut self, name: &str, value: T, body: fn(Cluster, T) -> F) -> &mut Entry
+    where
+        T: Clone + Send + Sync + 'static,
+        F: Future<Output = Outcome> + 'static,
+    {
+        self.one_with(name, value, body).embedded_with(&[("group.consumer.session.timeout.ms", "1000")])
     }
 
     /// Registers a body that takes a value more and needs three nodes.
@@ -134,6 +154,7 @@ impl Suite {
             needs_java: false,
             kinds: vec![Kind::Embedded, Kind::Apache],
             deadline: DEADLINE,
+            settings: &[],
             body,
         });
         &mut self.entries[at]
@@ -160,6 +181,7 @@ impl Entry {
                 nodes: self.nodes,
                 needs_java: self.needs_java || *kind == Kind::Apache,
                 deadline: self.deadline,
+                settings: self.settings,
                 body: self.body.clone(),
                 shared: shared.clone(),
             };
@@ -185,6 +207,7 @@ struct Run {
     nodes: usize,
     needs_java: bool,
     deadline: Duration,
+    settings: Settings,
     body: Body,
     shared: Arc<Shared>,
 }
@@ -195,7 +218,7 @@ impl Run {
             return if in_ci() { Err(reason.into()) } else { Ok(Completion::ignored_with(reason)) };
         }
         if self.kind == Kind::Embedded {
-            run_body(Cluster::embedded(self.nodes), self.deadline, &self.body)?;
+            run_body(Cluster::embedded(self.nodes, self.settings), self.deadline, &self.body)?;
             return Ok(Completion::Completed);
         }
         let kafka = self.shared.kafka(self.nodes)?;

@@ -5,6 +5,9 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::watch;
 
+/// Settings that only the classic protocol has.
+const CLASSIC: [&str; 3] = ["session.timeout.ms", "heartbeat.interval.ms", "partition.assignment.strategy"];
+
 /// When a member commits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Commit {
@@ -94,11 +97,23 @@ impl Plan {
         self.settings.get("bootstrap.servers").map_or("", String::as_str)
     }
 
-    /// Any setting of the consumer, by Kafka's key.
+    /// Any setting of the consumer, by Kafka's key. One that has no meaning with the consumer protocol is left out there: it
+    /// is the coordinator's to decide.
     #[must_use]
     pub fn set(mut self, key: &str, value: &str) -> Self {
+        let is_consumer = self.settings.get("group.protocol").is_some_and(|protocol| protocol == "consumer");
+        if is_consumer && CLASSIC.contains(&key) {
+            return self;
+        }
         self.settings.insert(key.to_owned(), value.to_owned());
         self
+    }
+
+    /// Speaks the consumer protocol.
+    #[must_use]
+    pub fn consumer_protocol(mut self) -> Self {
+        self.settings.retain(|key, _| !CLASSIC.contains(&key.as_str()));
+        self.set("group.protocol", "consumer")
     }
 
     /// The assignor, by the name that members vote with.

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use tontine_wire::ErrorCode;
 use tontine_wire::api::{ApiKey, Request, Response};
 use tontine_wire::api::{
-    find_coordinator, heartbeat, join_group, leave_group, offset_commit, offset_fetch, sync_group,
+    consumer_group_heartbeat, find_coordinator, heartbeat, join_group, leave_group, offset_commit,
+    offset_fetch, sync_group,
 };
 
 /// Whether answers of this API name nodes.
@@ -62,6 +63,12 @@ pub(super) fn refusal(request: &Request, code: ErrorCode) -> Option<Response> {
         Request::Heartbeat(_) => {
             heartbeat::HeartbeatResponse { error_code: code, ..Default::default() }.into()
         }
+        Request::ConsumerGroupHeartbeat(_) => consumer_group_heartbeat::ConsumerGroupHeartbeatResponse {
+            error_code: code,
+            error_message: Some("as the test wants it".to_owned()),
+            ..Default::default()
+        }
+        .into(),
         Request::JoinGroup(m) => join_group::JoinGroupResponse {
             error_code: code,
             member_id: m.member_id.clone(),

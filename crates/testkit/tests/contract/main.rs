@@ -4,6 +4,7 @@
 
 mod admin;
 mod broker;
+mod consumer;
 mod group;
 mod java_alone;
 mod listener;
@@ -27,5 +28,6 @@ fn main() -> ExitCode {
     listener::register(&mut suite);
     group::register(&mut suite);
     mixed::register(&mut suite);
+    consumer::register(&mut suite);
     suite.run()
 }

@@ -13,13 +13,15 @@ pub fn register(suite: &mut Suite, mode: Mode) {
     bodies_with!(suite, format!("group::{}", mode.name()), mode, one_with: [
         members_join_and_leave_and_nothing_is_lost_or_read_twice,
         eight_members_come_and_go_at_random,
-        a_killed_members_partitions_are_taken_over,
-        a_stalled_members_partitions_are_taken_over_and_it_comes_back,
         a_member_whose_connections_are_cut_again_and_again_keeps_its_partitions,
         more_members_than_partitions_idle_and_take_over,
         two_groups_on_one_topic_each_get_everything,
-        commits_by_themselves_never_go_back_and_nothing_is_lost_when_members_are_killed,
         a_group_at_rest_stays_at_rest,
+    ]);
+    bodies_with!(suite, format!("group::{}", mode.name()), mode, short_with: [
+        a_killed_members_partitions_are_taken_over,
+        a_stalled_members_partitions_are_taken_over_and_it_comes_back,
+        commits_by_themselves_never_go_back_and_nothing_is_lost_when_members_are_killed,
     ]);
 }
 
@@ -90,6 +92,7 @@ async fn eight_members_come_and_go_at_random(cluster: Cluster, mode: Mode) -> Ou
 
 async fn a_killed_members_partitions_are_taken_over(cluster: Cluster, mode: Mode) -> Outcome {
     let mut work = Work::new(cluster, mode, 4).await?;
+    work.shorten_sessions().await?;
     work.produce_on_and_on();
     let plan = || work_plan_with_short_session(&work);
     let _a = Member::start(&work.history, "a", plan())?;
@@ -112,6 +115,7 @@ async fn a_stalled_members_partitions_are_taken_over_and_it_comes_back(
     mode: Mode,
 ) -> Outcome {
     let mut work = Work::new(cluster, mode, 4).await?;
+    work.shorten_sessions().await?;
     work.produce_on_and_on();
     let plan = || work_plan_with_short_session(&work);
     let _a = Member::start(&work.history, "a", plan())?;
@@ -195,6 +199,7 @@ async fn commits_by_themselves_never_go_back_and_nothing_is_lost_when_members_ar
     mode: Mode,
 ) -> Outcome {
     let mut work = Work::new(cluster, mode, 4).await?;
+    work.shorten_sessions().await?;
     work.produce_on_and_on();
     let plan = || work_plan_with_short_session(&work).auto_commit("50").commit(Commit::Never);
     let a = Member::start(&work.history, "a", plan())?;

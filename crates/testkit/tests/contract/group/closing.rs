@@ -15,15 +15,21 @@ use tontine_wire::api::ApiKey;
 
 pub fn register(suite: &mut Suite, mode: Mode) {
     bodies_with!(suite, format!("group::{}", mode.name()), mode, one_with: [
-        closing_before_the_first_assignment_calls_nothing_and_leaves,
-        closing_while_joining_ends_in_time_and_the_others_go_on,
         closing_without_a_network_ends_in_time,
         closing_twice_is_closing_once,
         a_poll_that_is_dropped_in_a_callback_runs_it_again,
-        a_callback_that_takes_longer_than_the_session_loses_nothing,
         commits_that_nobody_waits_for_never_overtake_each_other,
         pausing_and_resuming_loses_nothing,
     ]);
+    bodies_with!(suite, format!("group::{}", mode.name()), mode, short_with: [
+        a_callback_that_takes_longer_than_the_session_loses_nothing,
+    ]);
+    if mode.is_classic() {
+        bodies_with!(suite, format!("group::{}", mode.name()), mode, one_with: [
+            closing_before_the_first_assignment_calls_nothing_and_leaves,
+            closing_while_joining_ends_in_time_and_the_others_go_on,
+        ]);
+    }
 }
 
 async fn closing_before_the_first_assignment_calls_nothing_and_leaves(
@@ -122,6 +128,7 @@ async fn a_callback_that_takes_longer_than_the_session_loses_nothing(
     mode: Mode,
 ) -> Outcome {
     let mut work = Work::new(cluster, mode, 4).await?;
+    work.shorten_sessions().await?;
     work.produce_on_and_on();
     let plan = || work.plan().set("session.timeout.ms", "1000").set("heartbeat.interval.ms", "200");
     let slow = plan();

@@ -11,6 +11,12 @@ use tontine_testkit::{Failure, bodies_with, ensure, ensure_eq, wait};
 pub fn register(suite: &mut Suite, mode: Mode) {
     bodies_with!(suite, format!("group::{}", mode.name()), mode, three_with: [
         a_dead_node_that_led_and_coordinated_costs_no_partition,
+    ]);
+    // What leads and where one begins is none of the protocol's concern.
+    if !mode.is_classic() {
+        return;
+    }
+    bodies_with!(suite, format!("group::{}", mode.name()), mode, three_with: [
         leaders_that_move_away_and_back_are_followed,
         one_bootstrap_server_is_enough,
     ]);

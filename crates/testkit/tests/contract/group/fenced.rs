@@ -14,27 +14,34 @@ use tontine_wire::api::ApiKey;
 
 pub fn register(suite: &mut Suite, mode: Mode) {
     bodies_with!(suite, format!("group::{}", mode.name()), mode, one_with: [
-        a_heartbeat_answered_unknown_member_loses_everything_once_and_the_member_joins_again,
-        a_heartbeat_answered_illegal_generation_loses_everything_once_and_the_member_joins_again,
-        a_sync_answered_illegal_generation_is_no_loss_of_what_was_not_there,
-        a_commit_answered_unknown_member_is_refused_and_everything_is_lost_once,
         a_coordinator_that_has_moved_is_looked_up_again_without_a_callback,
         a_coordinator_that_loads_is_waited_for_without_a_callback,
         a_member_that_was_stopped_for_a_while_loses_nothing_within_its_session,
-        a_static_member_that_restarts_within_its_session_disturbs_nobody,
-        a_static_twin_ends_the_older_one,
     ]);
+    bodies_with!(suite, format!("group::{}", mode.name()), mode, short_with: [
+        a_heartbeat_answered_unknown_member_loses_everything_once_and_the_member_joins_again,
+        a_heartbeat_answered_illegal_generation_loses_everything_once_and_the_member_joins_again,
+        a_commit_answered_unknown_member_is_refused_and_everything_is_lost_once,
+    ]);
+    if mode.is_classic() {
+        bodies_with!(suite, format!("group::{}", mode.name()), mode, one_with: [
+            a_sync_answered_illegal_generation_is_no_loss_of_what_was_not_there,
+            a_static_member_that_restarts_within_its_session_disturbs_nobody,
+            a_static_twin_ends_the_older_one,
+        ]);
+    }
 }
 
 async fn heartbeat_is_answered(cluster: Cluster, mode: Mode, code: ErrorCode) -> Outcome {
     let mut work = Work::new(cluster, mode, 4).await?;
+    work.shorten_sessions().await?;
     work.produce_on_and_on();
     // The coordinator still has the member that it seems to have forgotten, until that one's session is over.
     let plan = work.plan().set("session.timeout.ms", "1000").set("heartbeat.interval.ms", "200");
     let a = Member::start(&work.history, "a", plan)?;
     work.until_shared(&["a"], 4).await?;
     work.until_more(10).await?;
-    let rule = a.proxy().on(ApiKey::Heartbeat, 1, Action::AnswerCode(code));
+    let rule = a.proxy().on(mode.heartbeat(), 1, Action::AnswerCode(code));
     rule.met(1, SOON).await?;
     work.history.until_shapes("a", 1, "L(4) A(4)", SOON).await?;
     work.until_more(10).await?;
@@ -54,7 +61,9 @@ async fn a_heartbeat_answered_illegal_generation_loses_everything_once_and_the_m
     cluster: Cluster,
     mode: Mode,
 ) -> Outcome {
-    heartbeat_is_answered(cluster, mode, ErrorCode::ILLEGAL_GENERATION).await
+    let illegal = ErrorCode::ILLEGAL_GENERATION;
+    let code = mode.pick3(illegal, illegal, ErrorCode::FENCED_MEMBER_EPOCH);
+    heartbeat_is_answered(cluster, mode, code).await
 }
 
 async fn a_sync_answered_illegal_generation_is_no_loss_of_what_was_not_there(
@@ -78,6 +87,7 @@ async fn a_commit_answered_unknown_member_is_refused_and_everything_is_lost_once
     mode: Mode,
 ) -> Outcome {
     let work = Work::new(cluster, mode, 4).await?;
+    work.shorten_sessions().await?;
     work.cluster.plain().fill(&work.topic, 4, 10).await?;
     let plan = work.plan().set("session.timeout.ms", "1000").set("heartbeat.interval.ms", "200");
     let a = Member::start(&work.history, "a", plan.commit(Commit::Never))?;
@@ -98,7 +108,7 @@ async fn a_coordinator_that_has_moved_is_looked_up_again_without_a_callback(
     work.produce_on_and_on();
     let a = work.member("a")?;
     work.until_shared(&["a"], 4).await?;
-    for key in [ApiKey::Heartbeat, ApiKey::OffsetCommit] {
+    for key in [mode.heartbeat(), ApiKey::OffsetCommit] {
         let lookups = a.proxy().on(ApiKey::FindCoordinator, 1, Action::Edit(std::sync::Arc::new(|_| {})));
         let rule = a.proxy().on(key, 1, Action::AnswerCode(ErrorCode::NOT_COORDINATOR));
         rule.met(1, SOON).await?;
@@ -115,7 +125,7 @@ async fn a_coordinator_that_loads_is_waited_for_without_a_callback(cluster: Clus
     work.produce_on_and_on();
     let a = work.member("a")?;
     work.until_shared(&["a"], 4).await?;
-    for key in [ApiKey::Heartbeat, ApiKey::OffsetCommit, ApiKey::OffsetCommit] {
+    for key in [mode.heartbeat(), ApiKey::OffsetCommit, ApiKey::OffsetCommit] {
         let rule = a.proxy().on(key, 2, Action::AnswerCode(ErrorCode::COORDINATOR_LOAD_IN_PROGRESS));
         rule.met(2, SOON).await?;
         work.until_more(10).await?;

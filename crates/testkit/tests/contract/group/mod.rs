@@ -24,11 +24,13 @@ use tontine_testkit::{Failure, failure};
 pub fn register(suite: &mut Suite) {
     for mode in Mode::ALL {
         at_work::register(suite, mode);
-        mid_rebalance::register(suite, mode);
         fenced::register(suite, mode);
         topics::register(suite, mode);
         failover::register(suite, mode);
         closing::register(suite, mode);
+    }
+    for mode in Mode::CLASSIC {
+        mid_rebalance::register(suite, mode);
     }
     upgrade::register(suite);
 }
@@ -58,6 +60,10 @@ impl Work {
         let topic = cluster.topic("orders", partitions).await?;
         let group = cluster.unique("group");
         cluster.until_coordinated(&group).await?;
+        if mode == Mode::Consumer {
+            cluster.hurry_group(&group).await?;
+            cluster.until_dealt(&group, &[&topic], partitions as usize).await?;
+        }
         let partitions = (0..partitions).map(|p| TopicPartition::new(topic.as_str(), p)).collect();
         Ok(Self { cluster, mode, history: History::new(), group, topic, partitions, producer: None })
     }
@@ -78,8 +84,23 @@ impl Work {
     }
 
     pub fn plan(&self) -> Plan {
-        Plan::new(&self.cluster.bootstrap_servers(), &self.group, &[&self.topic])
-            .assignor(self.mode.assignor())
+        self.plan_for(&[&self.topic])
+    }
+
+    pub fn plan_for(&self, topics: &[&str]) -> Plan {
+        self.mode.plan(Plan::new(&self.cluster.bootstrap_servers(), &self.group, topics))
+    }
+
+    /// With the consumer protocol sessions are the coordinator's to decide: they are short from now on.
+    pub async fn shorten_sessions(&self) -> Result<(), Failure> {
+        if self.mode == Mode::Consumer {
+            self.shorten_sessions_to(1_000).await?;
+        }
+        Ok(())
+    }
+
+    pub async fn shorten_sessions_to(&self, ms: u32) -> Result<(), Failure> {
+        self.cluster.shorten_sessions(&self.group, ms).await
     }
 
     pub fn member(&self, name: &str) -> Result<Member, Failure> {

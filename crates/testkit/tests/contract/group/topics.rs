@@ -4,7 +4,7 @@ use super::{SOON, Work};
 use crate::mode::Mode;
 use tontine_testkit::cluster::Cluster;
 use tontine_testkit::invariants::Evidence;
-use tontine_testkit::member::{Member, Plan};
+use tontine_testkit::member::Member;
 use tontine_testkit::suite::{Outcome, Suite};
 use tontine_testkit::{bodies_with, ensure_eq};
 
@@ -18,14 +18,10 @@ pub fn register(suite: &mut Suite, mode: Mode) {
     ]);
 }
 
-fn plan_for(work: &Work, topics: &[&str]) -> Plan {
-    Plan::new(&work.cluster.bootstrap_servers(), &work.group, topics).assignor(work.mode.assignor())
-}
-
 async fn a_topic_that_appears_later_is_read_from_its_beginning(cluster: Cluster, mode: Mode) -> Outcome {
     let work = Work::new(cluster, mode, 1).await?;
     let later = work.cluster.unique("later");
-    let _a = Member::start(&work.history, "a", plan_for(&work, &[&later]))?;
+    let _a = Member::start(&work.history, "a", work.plan_for(&[&later]))?;
     work.cluster.plain().until_group(&work.group, "Stable", 1).await?;
     let client = work.cluster.plain();
     client.create_topic(&later, 2, work.cluster.node_ids().len() as i16, &[]).await?;
@@ -40,7 +36,7 @@ async fn topics_that_match_a_pattern_come_and_go(cluster: Cluster, mode: Mode) -
     let work = Work::new(cluster, mode, 1).await?;
     let client = work.cluster.plain();
     let stem = work.cluster.unique("match").replace('-', "_");
-    let plan = plan_for(&work, &[]).pattern(&format!("{stem}_.*"));
+    let plan = work.plan_for(&[]).pattern(&format!("{stem}_.*"));
     let a = Member::start(&work.history, "a", plan)?;
     let replicas = work.cluster.node_ids().len() as i16;
     let (first, second) = (format!("{stem}_one"), format!("{stem}_two"));

@@ -50,9 +50,7 @@ async fn a_group_goes_from_eager_to_cooperative_one_member_at_a_time(cluster: Cl
 async fn members_with_different_topics_get_only_what_they_asked_for(cluster: Cluster) -> Outcome {
     let work = Work::new(cluster, Mode::Cooperative, 4).await?;
     let other = work.cluster.topic("other", 4).await?;
-    let plan = |topics: &[&str]| {
-        Plan::new(&work.cluster.bootstrap_servers(), &work.group, topics).assignor(work.mode.assignor())
-    };
+    let plan = |topics: &[&str]| work.plan_for(topics);
     let _a = Member::start(&work.history, "a", plan(&[&work.topic]))?;
     let _b = Member::start(&work.history, "b", plan(&[&work.topic, &other]))?;
     let _c = Member::start(&work.history, "c", plan(&[&other]))?;

@@ -75,7 +75,7 @@ async fn a_commit_in_assigned_is_stored(cluster: Cluster, mode: Mode) -> Outcome
     plan.next(Callback::Revoked, In::Commit);
     plan.next(Callback::Assigned, In::Commit);
     let _b = stage.member("b")?;
-    stage.until_shapes("a", 0, mode.pick("A(6) R(6) A(3)", "A(6) R(3) A(0) A(0)")).await?;
+    stage.until_shapes("a", 0, stage.shares_with_newcomer()).await?;
     drop(a);
     let events = stage.history.events();
     let refused = events.iter().filter(

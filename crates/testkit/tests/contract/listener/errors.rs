@@ -59,7 +59,7 @@ async fn a_failed_revoked_is_reported_and_not_repeated_and_the_rebalance_goes_on
     let _a = stage.alone("a", plan).await?;
     let _b = stage.member("b")?;
     stage.until_newcomer("b", 3).await?;
-    stage.until_shapes("a", 0, mode.pick("A(6) R(6) A(3)", "A(6) R(3) A(0) A(0)")).await?;
+    stage.until_shapes("a", 0, stage.shares_with_newcomer()).await?;
     stage
         .history
         .until("poll has reported the error", SOON, |events| {
@@ -121,7 +121,7 @@ async fn a_wakeup_in_revoked_is_reported_and_leaves_no_partition_without_a_callb
     plan.next(Callback::Revoked, In::WakeAndCommit(waker));
     let _b = stage.member("b")?;
     stage.until_newcomer("b", 3).await?;
-    stage.until_shapes("a", 0, mode.pick("A(6) R(6) A(3)", "A(6) R(3) A(0) A(0)")).await?;
+    stage.until_shapes("a", 0, stage.shares_with_newcomer()).await?;
     stage
         .history
         .until("poll has reported it", SOON, |events| (reports(events, "a", "woken") == 1).then_some(()))

@@ -1,4 +1,4 @@
-//! What a rebalance listener is told: every line of Kafka's tables, in both ways to rebalance, against Kafka's own answers.
+//! What a rebalance listener is told: every line of Kafka's tables, in all ways to rebalance, against Kafka's own answers.
 //!
 //! Topics `ca` (2 partitions) and `cb` (4), as in the runs that the tables were read from.
 
@@ -46,6 +46,10 @@ impl Stage {
         let cb = cluster.topic("cb", 4).await?;
         let group = cluster.unique("group");
         cluster.until_coordinated(&group).await?;
+        if mode == Mode::Consumer {
+            cluster.hurry_group(&group).await?;
+            cluster.until_dealt(&group, &[&ca, &cb], 6).await?;
+        }
         Ok(Self { cluster, mode, history: History::new(), group, ca, cb })
     }
 
@@ -54,7 +58,20 @@ impl Stage {
     }
 
     fn plan_for(&self, topics: &[&str]) -> Plan {
-        Plan::new(&self.cluster.bootstrap_servers(), &self.group, topics).assignor(self.mode.assignor())
+        self.mode.plan(Plan::new(&self.cluster.bootstrap_servers(), &self.group, topics))
+    }
+
+    /// With the consumer protocol sessions are the coordinator's to decide: they are short from now on.
+    async fn shorten_sessions(&self) -> Result<(), Failure> {
+        if self.mode == Mode::Consumer {
+            self.cluster.shorten_sessions(&self.group, 1_000).await?;
+        }
+        Ok(())
+    }
+
+    /// What a member that had all six partitions is called when a second one takes three of them.
+    fn shares_with_newcomer(&self) -> &'static str {
+        self.mode.pick3("A(6) R(6) A(3)", "A(6) R(3) A(0) A(0)", "A(6) R(3) A(0)")
     }
 
     fn member(&self, name: &str) -> Result<Member, Failure> {
@@ -72,7 +89,7 @@ impl Stage {
     async fn pair(&self) -> Result<(Member, Member, usize, usize), Failure> {
         let a = self.alone("a", self.plan()).await?;
         let b = self.member("b")?;
-        self.until_shapes("a", 0, self.mode.pick("A(6) R(6) A(3)", "A(6) R(3) A(0) A(0)")).await?;
+        self.until_shapes("a", 0, self.shares_with_newcomer()).await?;
         self.until_newcomer("b", 3).await?;
         Ok((a, b, self.history.shapes("a").len(), self.history.shapes("b").len()))
     }
@@ -82,13 +99,16 @@ impl Stage {
     }
 
     /// Waits until a newcomer has its share. In a cooperative group it is first told that it has nothing, unless the next
-    /// round begins before the coordinator has its sync: then it never heard of the first.
+    /// round begins before the coordinator has its sync: then it never heard of the first. With the consumer protocol it
+    /// is, unless what it waits for is free already.
     async fn until_newcomer(&self, member: &str, share: usize) -> Result<(), Failure> {
         let what = format!("the newcomer {member} is assigned {share} partitions");
         let last = format!("A({share})");
         let right = match self.mode {
             Mode::Eager => vec![vec![last.clone()]],
-            Mode::Cooperative => vec![vec!["A(0)".to_owned(), last.clone()], vec![last.clone()]],
+            Mode::Cooperative | Mode::Consumer => {
+                vec![vec!["A(0)".to_owned(), last.clone()], vec![last.clone()]]
+            }
         };
         let settled =
             |events: &[Event]| (shapes(events, member).last() == Some(&last)).then(|| shapes(events, member));

@@ -10,16 +10,17 @@ use tontine_testkit::member::{In, Member, Plan};
 use tontine_testkit::proxy::Action;
 use tontine_testkit::suite::{Outcome, Suite};
 use tontine_testkit::{Failure, bodies_with, ensure, ensure_eq};
-use tontine_wire::api::ApiKey;
 
 pub fn register(suite: &mut Suite, mode: Mode) {
     bodies_with!(suite, format!("listener::{}", mode.name()), mode, one_with: [
-        a_member_whose_session_ran_out_has_lost_everything_and_joins_again,
-        a_member_whose_session_ran_out_and_that_closes_has_lost_everything,
         a_member_that_an_admin_removed_has_lost_everything_and_joins_again,
         a_member_that_does_not_poll_leaves_and_joins_again_with_the_next_poll,
         a_member_that_does_not_poll_and_then_closes_has_lost_everything,
         a_commit_in_lost_is_refused_and_moves_nothing,
+    ]);
+    bodies_with!(suite, format!("listener::{}", mode.name()), mode, short_with: [
+        a_member_whose_session_ran_out_has_lost_everything_and_joins_again,
+        a_member_whose_session_ran_out_and_that_closes_has_lost_everything,
     ]);
 }
 
@@ -33,6 +34,7 @@ fn short_poll(stage: &Stage) -> Plan {
 
 /// A member that owned everything and that the coordinator has forgotten, since it was frozen; it does not know yet.
 async fn forgotten(stage: &Stage, plan: Plan) -> Result<Member, Failure> {
+    stage.shorten_sessions().await?;
     let a = stage.alone("a", plan).await?;
     a.freeze().await?;
     stage.cluster.plain().until_group(&stage.group, "Empty", 0).await?;
@@ -66,7 +68,7 @@ async fn a_member_whose_session_ran_out_and_that_closes_has_lost_everything(
 ) -> Outcome {
     let stage = Stage::new(cluster, mode).await?;
     let a = forgotten(&stage, short_session(&stage)).await?;
-    let heard = a.proxy().on(ApiKey::Heartbeat, 1, Action::Edit(Arc::new(|_| {})));
+    let heard = a.proxy().on(mode.heartbeat(), 1, Action::Edit(Arc::new(|_| {})));
     // The next heartbeat tells it; a close before that could not know.
     heard.met(1, SOON).await?;
     tontine_testkit::wait::while_nothing_happens(std::time::Duration::from_millis(200)).await;
