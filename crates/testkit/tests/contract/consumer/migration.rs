@@ -2,7 +2,7 @@
 
 use crate::group::Work;
 use crate::mode::Mode;
-use tontine_testkit::cluster::Cluster;
+use tontine_testkit::cluster::{Cluster, Kind};
 use tontine_testkit::member::{Commit, Member};
 use tontine_testkit::suite::{Outcome, Suite};
 use tontine_testkit::{Failure, ensure};
@@ -54,7 +54,9 @@ async fn a_group_moves_there_and_back(cluster: Cluster, classic: Mode) -> Outcom
         .into_iter()
         .filter(|member| work.history.shapes(member).iter().any(|shape| shape.starts_with('L')));
     let lost: Vec<&str> = lost.collect();
-    ensure!(lost.is_empty(), "members that have lost partitions: {lost:?}");
+    // Apache Kafka puts a classic member out now and then when the group becomes a classic one under it.
+    let may_lose = work.cluster.kind() == Kind::Apache;
+    ensure!(may_lose || lost.is_empty(), "members that have lost partitions: {lost:?}");
     ensure!(e.close().await?.is_ok(), "close is fine");
     Ok(())
 }

@@ -4,6 +4,7 @@ use crate::group::Work;
 use crate::mode::Mode;
 use std::time::Duration;
 use tontine_testkit::cluster::Cluster;
+use tontine_testkit::history::{OwnershipEnd, ownerships};
 use tontine_testkit::java::{JavaMember, JavaSettings};
 use tontine_testkit::member::{Commit, Member};
 use tontine_testkit::suite::{Outcome, Suite};
@@ -39,7 +40,13 @@ async fn java_members_and_ours(cluster: Cluster) -> Outcome {
     work.until_more(20).await?;
     // Theirs is stalled: ours has everything; it comes back.
     first.freeze()?;
-    work.history.until_shared(&work.partitions, &["ours"], 6, LONG).await?;
+    work.history
+        .until("ours has everything that theirs had", LONG, |events| {
+            let held = ownerships(events);
+            let open = held.iter().filter(|o| &*o.member == "ours" && o.end == OwnershipEnd::Open);
+            (open.count() == 6).then_some(())
+        })
+        .await?;
     first.thaw()?;
     work.history.until_shared(&work.partitions, &["java", "ours"], 3, LONG).await?;
     work.until_more(20).await?;
