@@ -3,6 +3,7 @@
 use super::{SOON, Stage};
 use crate::mode::Mode;
 use std::sync::Arc;
+use tokio::sync::watch;
 use tontine_testkit::cluster::Cluster;
 use tontine_testkit::history::{Callback, CommitResult, What};
 use tontine_testkit::invariants::Evidence;
@@ -10,6 +11,8 @@ use tontine_testkit::member::{In, Member, Plan};
 use tontine_testkit::proxy::Action;
 use tontine_testkit::suite::{Outcome, Suite};
 use tontine_testkit::{Failure, bodies_with, ensure, ensure_eq};
+use tontine_wire::ErrorCode;
+use tontine_wire::api::Response;
 
 pub fn register(suite: &mut Suite, mode: Mode) {
     bodies_with!(suite, format!("listener::{}", mode.name()), mode, one_with: [
@@ -67,10 +70,26 @@ async fn a_member_whose_session_ran_out_and_that_closes_has_lost_everything(
     mode: Mode,
 ) -> Outcome {
     let stage = Stage::new(cluster, mode).await?;
-    let a = forgotten(&stage, short_session(&stage)).await?;
-    let heard = a.proxy().on(mode.heartbeat(), 1, Action::Edit(Arc::new(|_| {})));
-    // The next heartbeat tells it; a close before that could not know.
-    heard.met(1, SOON).await?;
+    stage.shorten_sessions().await?;
+    let a = stage.alone("a", short_session(&stage)).await?;
+    let (heard, mut told) = watch::channel(false);
+    let listen = move |response: &mut Response| {
+        let code = match response {
+            Response::Heartbeat(answer) => answer.error_code,
+            Response::ConsumerGroupHeartbeat(answer) => answer.error_code,
+            _ => ErrorCode::NONE,
+        };
+        heard.send_if_modified(|heard| {
+            code == ErrorCode::UNKNOWN_MEMBER_ID && !std::mem::replace(heard, true)
+        });
+    };
+    let _rule = a.proxy().on(mode.heartbeat(), usize::MAX, Action::Edit(Arc::new(listen)));
+    a.freeze().await?;
+    stage.cluster.plain().until_group(&stage.group, "Empty", 0).await?;
+    a.thaw();
+    // The answer to a heartbeat tells it; a close before that could not know.
+    let expelled = told.wait_for(|told| *told);
+    let _ = tontine_testkit::wait::within("a heartbeat is refused", SOON, expelled).await?;
     tontine_testkit::wait::while_nothing_happens(std::time::Duration::from_millis(200)).await;
     let _ = a.close().await?;
     ensure_eq!(stage.history.shapes("a")[1..], ["L(6)"], "callbacks in close");
