@@ -23,6 +23,7 @@ pub(crate) enum Said {
 
 pub(crate) struct Broker {
     pub(crate) coordinator: Coordinator,
+    config: CoordinatorConfig,
     log: Vec<GroupRecord>,
     askers: BTreeMap<u64, Asker>,
     tickets: u64,
@@ -32,7 +33,8 @@ pub(crate) struct Broker {
     pub(crate) wake: Option<Instant>,
 }
 
-fn config() -> CoordinatorConfig {
+/// Time limits of the consumer protocol that are small enough for a short story.
+pub(crate) fn config() -> CoordinatorConfig {
     CoordinatorConfig {
         group_initial_rebalance_delay: std::time::Duration::ZERO,
         consumer_session_timeout: std::time::Duration::from_secs(6),
@@ -42,11 +44,12 @@ fn config() -> CoordinatorConfig {
 }
 
 impl Broker {
-    pub(crate) fn new() -> Self {
-        let mut coordinator = Coordinator::new(config(), 0);
+    pub(crate) fn new(config: CoordinatorConfig) -> Self {
+        let mut coordinator = Coordinator::new(config.clone(), 0);
         coordinator.loaded(Instant::ZERO);
         Self {
             coordinator,
+            config,
             log: Vec::new(),
             askers: BTreeMap::new(),
             tickets: 0,
@@ -106,7 +109,7 @@ impl Broker {
 
     /// Comes up elsewhere, from the log.
     pub(crate) fn load(&mut self, now: Instant) {
-        self.coordinator = Coordinator::new(config(), self.life);
+        self.coordinator = Coordinator::new(self.config.clone(), self.life);
         for record in &self.log {
             self.coordinator.replay(record.key.clone(), record.value.clone()).unwrap();
         }

@@ -47,6 +47,8 @@ pub(crate) struct Client {
     pub(crate) commits: BTreeMap<Ticket, tontine_group::ids::Membership>,
     pub(crate) sent: usize,
     pub(crate) joins: usize,
+    /// Heartbeats of the consumer protocol.
+    pub(crate) beats: usize,
     pub(crate) errors: Vec<MemberError>,
     pub(crate) left: bool,
     /// Callbacks that began and changes of state, with their times.
@@ -75,6 +77,7 @@ impl Client {
             commits: BTreeMap::new(),
             sent: 0,
             joins: 0,
+            beats: 0,
             errors: Vec::new(),
             left: false,
             history: Vec::new(),

@@ -1,11 +1,15 @@
-//! What a cooperative rebalance costs, with Kafka's default settings: how long a partition that moves stands still, and
+//! What a rebalance costs in which only what moves is revoked, with Kafka's default settings: how long a partition that moves stands still, and
 //! what those that stay and their commits notice.
 
-use crate::world::{World, config};
+use crate::{
+    broker::Broker,
+    world::{World, config},
+};
 use std::time::Duration;
 use tontine_group::{
     Instant,
-    member::{CommitRefusal, MemberConfig},
+    coordinator::CoordinatorConfig,
+    member::{CommitRefusal, GroupProtocol, MemberConfig},
 };
 
 fn defaults(index: usize) -> MemberConfig {
@@ -37,6 +41,57 @@ fn a_partition_that_moves_stands_still_for_less_than_300_ms_with_default_heartbe
         let still = assigned - revoked;
         assert!(still < Duration::from_millis(300), "seed {seed}: {still:?}");
     }
+}
+
+/// Apache Kafka's defaults: heartbeats every five seconds whatever happens, targets a second apart.
+fn apache() -> CoordinatorConfig {
+    CoordinatorConfig {
+        consumer_heartbeat_interval: Duration::from_secs(5),
+        consumer_reconcile_interval: Duration::from_secs(5),
+        consumer_assignment_interval: Duration::from_secs(1),
+        consumer_session_timeout: Duration::from_secs(45),
+        ..CoordinatorConfig::default()
+    }
+}
+
+fn consumer(index: usize) -> MemberConfig {
+    MemberConfig { protocol: GroupProtocol::Consumer, ..defaults(index) }
+}
+
+#[test]
+fn with_the_consumer_protocol_a_partition_that_moves_stands_still_for_less_than_500_ms() {
+    for seed in 0..20 {
+        let mut world = World::new(seed);
+        world.broker = Broker::new(apache());
+        world.calm = true;
+        let a = world.start(consumer(0), &["a"]);
+        let b = world.start(consumer(1), &["a"]);
+        world.run(Duration::from_secs(30));
+        world.clients[a].history.clear();
+        world.clients[b].history.clear();
+        let newcomer = world.start(consumer(2), &["a"]);
+        world.run(Duration::from_secs(20));
+        world.assert_settled();
+        let revoked = [a, b].into_iter().flat_map(|c| &world.clients[c].history);
+        let revoked = revoked.filter(|(_, what)| what.contains("Revoke")).map(|(at, _)| *at).min().unwrap();
+        let still = when(&world, newcomer, "a-") - revoked;
+        assert!(still < Duration::from_millis(500), "seed {seed}: {still:?}");
+    }
+}
+
+#[test]
+fn members_of_the_consumer_protocol_at_rest_are_as_quiet_as_the_coordinator_wants() {
+    let mut world = World::new(1);
+    world.broker = Broker::new(apache());
+    world.calm = true;
+    for index in 0..4 {
+        world.start(consumer(index), &["a"]);
+    }
+    world.run(Duration::from_secs(60));
+    let beats = |world: &World| world.clients.iter().map(|c| c.beats).sum::<usize>();
+    let before = beats(&world);
+    world.run(Duration::from_secs(50));
+    assert_eq!(beats(&world) - before, 4 * 10);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The world of clients, network and coordinator: one queue of things to come, in virtual time.
 
 use crate::{
-    broker::{Asker, Broker, Said},
+    broker::{self, Asker, Broker, Said},
     client::{App, Client, Lane},
     dice::Dice,
 };
@@ -91,7 +91,7 @@ impl World {
             order: 0,
             steps: 0,
             dice: Dice(seed),
-            broker: Broker::new(),
+            broker: Broker::new(broker::config()),
             topics: Topics::new(),
             clients: Vec::new(),
             owners: BTreeMap::new(),
@@ -305,6 +305,9 @@ impl World {
             Request::ConsumerGroupHeartbeat(heartbeat) => heartbeat.member_epoch == 0,
             _ => false,
         };
+        if matches!(request, Request::ConsumerGroupHeartbeat(_)) {
+            self.clients[client].beats += 1;
+        }
         if joins {
             self.clients[client].joins += 1;
         }
