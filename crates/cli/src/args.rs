@@ -141,15 +141,21 @@ pub(crate) struct DemoMemberArgs {
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct BrokerArgs {
-    /// Where to listen; port 0 takes a free one
-    #[arg(long, default_value = "127.0.0.1:9092", value_name = "HOST:PORT")]
-    pub(crate) listen: String,
+    /// Where to listen; port 0 takes a free one. Without it `listeners` counts, else 127.0.0.1:9092
+    #[arg(long, value_name = "HOST:PORT")]
+    pub(crate) listen: Option<String>,
     /// A topic to create, may be repeated
     #[arg(long = "topic", alias = "seed-topic", value_name = "NAME:PARTITIONS", value_parser = topic_spec)]
     pub(crate) topics: Vec<(String, u32)>,
-    /// A broker setting, may be repeated
+    /// A file of broker settings as Apache Kafka has it (server.properties)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config_file: Option<PathBuf>,
+    /// A broker setting, may be repeated; it counts before the file's
     #[arg(long = "config", value_name = "KEY=VALUE", value_parser = key_value)]
     pub(crate) settings: Vec<(String, String)>,
+    /// Print the settings in force, key=value, and end
+    #[arg(long)]
+    pub(crate) print_config: bool,
     /// Keep topics, records and groups in this directory; without it everything is in memory
     #[arg(long, value_name = "DIR")]
     pub(crate) data_dir: Option<PathBuf>,

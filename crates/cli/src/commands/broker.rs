@@ -4,16 +4,31 @@ use crate::args::BrokerArgs;
 use crate::output::print;
 use std::process::ExitCode;
 use tontine::Error;
-use tontine_broker::Broker;
+use tontine_broker::config::rows;
+use tontine_broker::{Broker, BrokerConfig};
+
+/// Where the broker listens when nobody says.
+const DEFAULT_ADDRESS: &str = "127.0.0.1:9092";
 
 /// Runs until it is interrupted.
 pub(crate) async fn run(args: BrokerArgs) -> Result<ExitCode, Error> {
     let stop = interrupted();
-    let mut builder = Broker::builder().listen(&args.listen).nodes(args.nodes as usize);
+    let settings = settings_of(&args)?;
+    if args.print_config {
+        return print_config(&settings);
+    }
+    let mut builder = Broker::builder().nodes(args.nodes as usize);
+    match &args.listen {
+        Some(address) => builder = builder.listen(address),
+        None if settings.iter().all(|(key, _)| key != "listeners") => {
+            builder = builder.listen(DEFAULT_ADDRESS)
+        }
+        None => {}
+    }
     for (topic, partitions) in &args.topics {
         builder = builder.topic(topic, *partitions as i32);
     }
-    for (key, value) in &args.settings {
+    for (key, value) in &settings {
         builder = builder.config(key, value);
     }
     if let Some(directory) = &args.data_dir {
@@ -26,6 +41,29 @@ pub(crate) async fn run(args: BrokerArgs) -> Result<ExitCode, Error> {
     print(&format!("listening on {}\n", broker.bootstrap_servers()));
     stop.await;
     broker.stop().await;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The settings of the file, then those that were typed: what is given again counts as it was given last.
+fn settings_of(args: &BrokerArgs) -> Result<Vec<(String, String)>, Error> {
+    let mut settings = match &args.config_file {
+        Some(path) => super::settings::properties(path)?,
+        None => Vec::new(),
+    };
+    settings.retain(|(key, _)| args.settings.iter().all(|(given, _)| given != key));
+    settings.extend(args.settings.iter().cloned());
+    Ok(settings)
+}
+
+fn print_config(settings: &[(String, String)]) -> Result<ExitCode, Error> {
+    let mut config = BrokerConfig::new();
+    for (key, value) in settings {
+        // Keys without an effect are not among those printed.
+        let _ = config.set(key, value).map_err(|error| Error::configuration(error.to_string()))?;
+    }
+    for row in rows::BROKER {
+        print(&format!("{}={}\n", row.key, config.value(row.key).unwrap_or_default()));
+    }
     Ok(ExitCode::SUCCESS)
 }
 

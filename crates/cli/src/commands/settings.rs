@@ -29,7 +29,7 @@ fn file_and_sets(settings: &Settings) -> Result<Vec<(String, String)>, Error> {
     Ok(all)
 }
 
-fn properties(path: &Path) -> Result<Vec<(String, String)>, Error> {
+pub(crate) fn properties(path: &Path) -> Result<Vec<(String, String)>, Error> {
     let unreadable = |error| Error::configuration(format!("could not read {}: {error}", path.display()));
     let text = std::fs::read_to_string(path).map_err(unreadable)?;
     tontine::config::properties(&text)

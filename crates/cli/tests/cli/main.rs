@@ -11,4 +11,5 @@ mod disk;
 mod groups;
 mod records;
 mod rig;
+mod server_properties;
 mod topics;
