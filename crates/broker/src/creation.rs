@@ -165,16 +165,32 @@ impl BrokerState {
         if self.topics.get(OFFSETS_TOPIC).is_some() {
             return;
         }
-        let wanted = usize::try_from(self.settings.offsets_topic_replication_factor).unwrap_or(1);
-        let count = usize::try_from(self.settings.offsets_topic_partitions).unwrap_or(1);
+        let (count, factor) =
+            (self.settings.offsets_topic_partitions, self.settings.offsets_topic_replication_factor);
         let mut config = TopicConfig::default();
         for (key, value) in [("cleanup.policy", "compact"), ("compression.type", "producer")] {
             // Both are in the table with these values allowed.
             let _ = config.set(key, value);
         }
-        let replicas = self.place(0, count, wanted);
+        self.create_internal_topic(now, OFFSETS_TOPIC, count, factor, config);
+    }
+
+    /// Creates one of Kafka's own topics, unless it is there.
+    pub(crate) fn create_internal_topic(
+        &mut self,
+        now: Instant,
+        name: &str,
+        count: i32,
+        factor: i16,
+        config: TopicConfig,
+    ) {
+        if self.topics.get(name).is_some() {
+            return;
+        }
+        let (count, factor) = (usize::try_from(count).unwrap_or(1), usize::try_from(factor).unwrap_or(1));
+        let replicas = self.place(0, count, factor);
         // Should it not be possible to store it, whoever needs it is told that it is not there.
-        let _ = self.add_topic(now, Checked { name: OFFSETS_TOPIC.into(), replicas, config });
+        let _ = self.add_topic(now, Checked { name: name.into(), replicas, config });
     }
 
     /// Adds partitions until the topic has `count`.

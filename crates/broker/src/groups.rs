@@ -7,14 +7,17 @@
 use crate::cluster::NodeId;
 use crate::config::{GroupConfig, Settings};
 use crate::gather::Gathering;
+use crate::log::outcome;
 use crate::state::{Answer, BrokerOutput, BrokerState, Call};
 use crate::topics::OFFSETS_TOPIC;
+use crate::transactions::batch_of;
 use std::collections::BTreeMap;
 use tontine_group::Instant;
 use tontine_group::coordinator::{Coordinator, CoordinatorConfig, GroupRecord, GroupView, Output, Ticket};
 use tontine_wire::ErrorCode;
+use tontine_wire::api::txn_offset_commit::{TxnOffsetCommitRequest, TxnOffsetCommitResponse};
 use tontine_wire::api::{Request, Response};
-use tontine_wire::records::{BatchBuilder, Compression, RecordBatch};
+use tontine_wire::records::{ControlType, RecordBatch};
 
 /// One coordinator.
 #[derive(Debug)]
@@ -243,9 +246,48 @@ impl BrokerState {
         index: i32,
         records: &[GroupRecord],
     ) -> Result<(), ErrorCode> {
+        let batch = batch_of(records, self.unix_ms(now), None).ok_or(ErrorCode::MESSAGE_TOO_LARGE)?;
+        self.append_internal(now, OFFSETS_TOPIC, index, batch)
+    }
+
+    /// Stores offsets that wait for the end of a transaction, then lets the coordinator know of them.
+    pub(crate) fn store_pending_offsets(
+        &mut self,
+        call: &Call,
+        index: i32,
+        request: &TxnOffsetCommitRequest,
+    ) -> Result<TxnOffsetCommitResponse, ErrorCode> {
+        self.load(call.now, index, call.node);
+        let shard = self.groups.shards.get_mut(&index).ok_or(ErrorCode::NOT_COORDINATOR)?;
+        let topics = self.topics.summary();
+        let (response, records) = shard.coordinator.txn_offset_commit(call.now, request, topics);
+        let producer = (request.producer_id, request.producer_epoch);
+        let batch = batch_of(&records, self.unix_ms(call.now), Some(producer));
+        if !records.is_empty() {
+            let batch = batch.ok_or(ErrorCode::MESSAGE_TOO_LARGE)?;
+            self.append_internal(call.now, OFFSETS_TOPIC, index, batch)
+                .map_err(|_| ErrorCode::COORDINATOR_NOT_AVAILABLE)?;
+        }
+        if let Some(shard) = self.groups.shards.get_mut(&index) {
+            for record in records {
+                // They were made here, so they can be read.
+                let _ = shard.coordinator.replay_transactional(producer.0, record.key, record.value);
+            }
+        }
+        self.pump(call.now, index);
+        Ok(response)
+    }
+
+    /// Appends to one of Kafka's own topics.
+    pub(crate) fn append_internal(
+        &mut self,
+        now: Instant,
+        name: &str,
+        index: i32,
+        batch: RecordBatch,
+    ) -> Result<(), ErrorCode> {
         let now_ms = self.unix_ms(now);
-        let batch = batch_of(records, now_ms).ok_or(ErrorCode::MESSAGE_TOO_LARGE)?;
-        let topic = self.topics.get_mut(OFFSETS_TOPIC).ok_or(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION)?;
+        let topic = self.topics.get_mut(name).ok_or(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION)?;
         let id = topic.id;
         let oldest_tombstone = now_ms.saturating_sub(topic.settings.delete_retention_ms);
         let partition = topic.partition_mut(index).ok_or(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION)?;
@@ -259,23 +301,21 @@ impl BrokerState {
     }
 }
 
-fn batch_of(records: &[GroupRecord], now_ms: i64) -> Option<RecordBatch> {
-    let mut builder = BatchBuilder::new(Compression::None);
-    for record in records {
-        builder.append(now_ms, Some(&record.key), record.value.as_deref(), std::iter::empty()).ok()?;
-    }
-    RecordBatch::parse(&mut builder.build(0)).ok()?
-}
-
 /// Hands the records of a batch to a coordinator. What cannot be read is stepped over, as Kafka does with types it does
 /// not know: a group that was written by somebody else must not keep all the others from loading.
 fn replay(coordinator: &mut Coordinator, batch: &RecordBatch) {
     if batch.is_control() {
+        if let Some(outcome) = outcome(batch) {
+            coordinator.end_transaction(batch.producer_id(), outcome == ControlType::Commit);
+        }
         return;
     }
     let Ok(records) = batch.records() else { return };
     for record in records.iter().filter_map(Result::ok) {
-        if let Some(key) = record.key_bytes() {
+        let Some(key) = record.key_bytes() else { continue };
+        if batch.is_transactional() {
+            let _ = coordinator.replay_transactional(batch.producer_id(), key, record.value_bytes());
+        } else {
             let _ = coordinator.replay(key, record.value_bytes());
         }
     }

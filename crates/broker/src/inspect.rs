@@ -6,7 +6,7 @@ use crate::topics::{OFFSETS_TOPIC, Partition};
 use std::collections::BTreeMap;
 use tontine_group::TopicPartition;
 use tontine_group::coordinator::Record;
-use tontine_wire::records::RecordBatch;
+use tontine_wire::records::{ControlType, RecordBatch};
 
 impl BrokerState {
     fn partition(&self, topic: &str, partition: i32) -> Option<&Partition> {
@@ -39,7 +39,15 @@ impl BrokerState {
     /// What a group has committed, read from the log that its coordinator writes.
     pub fn committed_offsets(&self, group: &str) -> BTreeMap<TopicPartition, i64> {
         let mut committed = BTreeMap::new();
+        let mut pending: BTreeMap<i64, Vec<(TopicPartition, i64)>> = BTreeMap::new();
         for batch in self.batches(OFFSETS_TOPIC, self.shard_of(group)) {
+            if batch.is_control() {
+                let ended = pending.remove(&batch.producer_id()).unwrap_or_default();
+                if crate::log::outcome(&batch) == Some(ControlType::Commit) {
+                    committed.extend(ended);
+                }
+                continue;
+            }
             let Ok(records) = batch.records() else { continue };
             for record in records.iter().filter_map(Result::ok) {
                 let Some(key) = record.key_bytes() else { continue };
@@ -48,6 +56,10 @@ impl BrokerState {
                 {
                     let partition = TopicPartition::new(key.topic.as_str(), key.partition);
                     match value {
+                        Some(value) if batch.is_transactional() => {
+                            pending.entry(batch.producer_id()).or_default().push((partition, value.offset));
+                            None
+                        }
                         Some(value) => committed.insert(partition, value.offset),
                         None => committed.remove(&partition),
                     };

@@ -31,6 +31,7 @@ mod sessions;
 mod state;
 mod store;
 mod topics;
+mod transactions;
 
 pub use cluster::{ClusterError, Node, NodeId};
 pub use config::{BrokerConfig, ConfigError, Effect};

@@ -35,7 +35,7 @@ pub(crate) enum Kind {
 struct Known {
     item: Item,
     /// High watermark and log start offset of the last answer; `None` before it and after an error.
-    told: Option<(i64, i64)>,
+    told: Option<(i64, i64, i64)>,
 }
 
 #[derive(Debug)]
@@ -75,7 +75,7 @@ impl Session {
     fn tell(&mut self, item: &Item, data: &PartitionData) -> bool {
         let Some(place) = self.places.get(&item.key()).copied() else { return true };
         let Some(known) = self.order.get_mut(&place) else { return true };
-        let told = (data.high_watermark, data.log_start_offset);
+        let told = (data.high_watermark, data.last_stable_offset, data.log_start_offset);
         let has_records = data.records.as_ref().is_some_and(|records| !records.is_empty());
         let news = has_records
             || data.error_code.is_err()

@@ -14,6 +14,7 @@ use crate::random::Random;
 use crate::sessions::Sessions;
 use crate::store::{Chores, Store};
 use crate::topics::TopicTable;
+use crate::transactions::Transactions;
 use bytes::Bytes;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -148,6 +149,9 @@ pub struct BrokerState {
     pub(crate) chores: Chores,
     pub(crate) winding_down: bool,
     pub(crate) closed: bool,
+    pub(crate) transactions: Transactions,
+    /// When marks of transactions are tried again.
+    pub(crate) unfinished_at: Option<Instant>,
     pending: BTreeMap<Ticket, Pending>,
     next_ticket: u64,
     intercept: Intercept,
@@ -185,6 +189,8 @@ impl BrokerState {
             chores: Chores::default(),
             winding_down: false,
             closed: false,
+            transactions: Transactions::default(),
+            unfinished_at: None,
             pending: BTreeMap::new(),
             next_ticket: 0,
             intercept: Intercept::default(),
@@ -404,10 +410,12 @@ impl BrokerState {
             self.finish_fetch(now, ticket);
         }
         self.time_out_groups(now);
+        self.time_out_transactions(now);
         self.do_chores(now);
         if self.next_retention <= now {
             self.next_retention = now + self.settings.retention_check_interval;
             self.apply_retention(now);
+            self.expire_transactions(now);
         }
     }
 
@@ -434,6 +442,7 @@ impl BrokerState {
 
     fn next_deadline(&self) -> Option<Instant> {
         let timers = soonest(self.parked.next_deadline(), self.groups.next_deadline());
+        let timers = soonest(timers, self.next_transaction_deadline());
         soonest(soonest(timers, self.next_chore()), Some(self.next_retention))
     }
 

@@ -11,9 +11,12 @@ use tontine_wire::{ErrorCode, Uuid};
 /// The topic in which groups are kept.
 pub(crate) const OFFSETS_TOPIC: &str = "__consumer_offsets";
 
+/// The topic in which transactions are kept.
+pub(crate) const TRANSACTIONS_TOPIC: &str = "__transaction_state";
+
 /// Topics of Kafka's own.
 pub(crate) fn is_internal(name: &str) -> bool {
-    matches!(name, OFFSETS_TOPIC | "__transaction_state" | "__share_group_state")
+    matches!(name, OFFSETS_TOPIC | TRANSACTIONS_TOPIC | "__share_group_state")
 }
 
 /// One partition.

@@ -15,6 +15,7 @@ pub mod group_records;
 pub mod header;
 pub mod records;
 pub mod subscription_view;
+pub mod transaction_records;
 pub mod types;
 
 pub use codec::DecodeError;

@@ -11,11 +11,12 @@ use std::sync::Arc;
 use tontine_group::Instant;
 use tontine_group::time::Duration;
 use tontine_wire::api::fetch::{
-    EpochEndOffset, FetchPartition, FetchRequest, FetchResponse, FetchableTopicResponse, LeaderIdAndEpoch,
-    NodeEndpoint, PartitionData,
+    AbortedTransaction, EpochEndOffset, FetchPartition, FetchRequest, FetchResponse, FetchableTopicResponse,
+    LeaderIdAndEpoch, NodeEndpoint, PartitionData,
 };
 use tontine_wire::{ErrorCode, Uuid};
 
+const READ_COMMITTED: i8 = 1;
 /// From this version on, topics go by their ids.
 const WITH_TOPIC_IDS: i16 = 13;
 
@@ -48,6 +49,8 @@ pub(crate) struct Fetch {
     kind: Kind,
     items: Vec<Item>,
     max_bytes: usize,
+    /// Only what lies before the first transaction that is not over.
+    committed: bool,
 }
 
 /// What was read for a whole fetch.
@@ -66,13 +69,14 @@ pub(super) fn answer(state: &mut BrokerState, call: &Call, request: FetchRequest
     let max_bytes = usize::try_from(request.max_bytes).unwrap_or(0).min(state.settings.fetch_max_bytes);
     // Nobody gets more than the limit, so nobody waits for more.
     let min_bytes = min_bytes.min(max_bytes);
+    let committed = request.isolation_level == READ_COMMITTED;
     let opening = opening(request, with_ids);
     let opened = state.sessions.entry(call.node).or_default().open(call.now, opening);
     let (kind, items) = match opened {
         Ok(opened) => opened,
         Err(error_code) => return Answer::Now(FetchResponse { error_code, ..Default::default() }.into()),
     };
-    let fetch = Fetch { node: call.node, version: call.version, kind, items, max_bytes };
+    let fetch = Fetch { node: call.node, version: call.version, kind, items, max_bytes, committed };
     let reading = read(state, &fetch);
     if max_wait.is_zero()
         || state.winding_down
@@ -164,13 +168,13 @@ fn read_partition(
     }
     match read_records(fetch, wanted, partition, used) {
         Err(code) => failed(wanted, code),
-        Ok((records, diverging_epoch)) => PartitionData {
+        Ok((records, aborted, diverging_epoch)) => PartitionData {
             partition_index: wanted.partition,
             high_watermark: partition.log.end(),
-            last_stable_offset: partition.log.end(),
+            last_stable_offset: partition.log.last_stable(),
             log_start_offset: partition.log.start(),
             diverging_epoch,
-            aborted_transactions: None,
+            aborted_transactions: aborted,
             records: Some(records),
             ..Default::default()
         },
@@ -183,18 +187,25 @@ fn read_records(
     wanted: &FetchPartition,
     partition: &Partition,
     used: usize,
-) -> Result<(Bytes, EpochEndOffset), ErrorCode> {
+) -> Result<(Bytes, Option<Vec<AbortedTransaction>>, EpochEndOffset), ErrorCode> {
     let log = &partition.log;
     if wanted.last_fetched_epoch >= 0 {
         let end = log.end_of_epoch(wanted.last_fetched_epoch).ok_or(ErrorCode::OFFSET_OUT_OF_RANGE)?;
         if end.epoch < wanted.last_fetched_epoch || end.end_offset < wanted.fetch_offset {
             let diverging = EpochEndOffset { epoch: end.epoch, end_offset: end.end_offset };
-            return Ok((Bytes::new(), diverging));
+            return Ok((Bytes::new(), fetch.committed.then(Vec::new), diverging));
         }
     }
     let most =
         usize::try_from(wanted.partition_max_bytes).unwrap_or(0).min(fetch.max_bytes.saturating_sub(used));
-    Ok((log.read(wanted.fetch_offset, most, used == 0)?, EpochEndOffset::default()))
+    if !fetch.committed {
+        return Ok((log.read(wanted.fetch_offset, most, used == 0)?, None, EpochEndOffset::default()));
+    }
+    let (records, aborted) = log.read_stable(wanted.fetch_offset, most, used == 0)?;
+    let aborted = aborted
+        .into_iter()
+        .map(|aborted| AbortedTransaction { producer_id: aborted.producer_id, first_offset: aborted.first });
+    Ok((records, Some(aborted.collect()), EpochEndOffset::default()))
 }
 
 fn leader_of(partition: &Partition) -> LeaderIdAndEpoch {

@@ -1,10 +1,11 @@
-//! FindCoordinator: which node coordinates a group. Mirrors `KafkaApis.getCoordinator`.
+//! FindCoordinator: which node coordinates a group, or the transactions of an id. Mirrors `KafkaApis.getCoordinator`.
 
 use crate::state::{BrokerState, Call};
 use tontine_wire::ErrorCode;
 use tontine_wire::api::find_coordinator::{Coordinator, FindCoordinatorRequest, FindCoordinatorResponse};
 
 const GROUP: i8 = 0;
+const TRANSACTION: i8 = 1;
 
 pub(super) fn answer(
     state: &mut BrokerState,
@@ -28,13 +29,18 @@ pub(super) fn answer(
 }
 
 fn find(state: &mut BrokerState, call: &Call, key_type: i8, key: &str) -> Coordinator {
-    if key_type != GROUP {
-        let message =
-            "only coordinators of groups are found here: transactions and share groups are not served";
-        return refused(key, ErrorCode::INVALID_REQUEST, message);
-    }
-    state.create_offsets_topic(call.now);
-    match state.coordinator_of(key).and_then(|id| Some((id, state.nodes.get(&id)?))) {
+    let node = match key_type {
+        GROUP => {
+            state.create_offsets_topic(call.now);
+            state.coordinator_of(key)
+        }
+        TRANSACTION => state.transaction_coordinator(call.now, key),
+        _ => {
+            let message = "only coordinators of groups and transactions are found here";
+            return refused(key, ErrorCode::INVALID_REQUEST, message);
+        }
+    };
+    match node.and_then(|id| Some((id, state.nodes.get(&id)?))) {
         Some((node_id, node)) => Coordinator {
             key: key.to_owned(),
             node_id,
@@ -42,9 +48,11 @@ fn find(state: &mut BrokerState, call: &Call, key_type: i8, key: &str) -> Coordi
             port: i32::from(node.port),
             ..Default::default()
         },
-        None => {
-            refused(key, ErrorCode::COORDINATOR_NOT_AVAILABLE, "no replica of the group's partition is up")
-        }
+        None => refused(
+            key,
+            ErrorCode::COORDINATOR_NOT_AVAILABLE,
+            "no replica of the coordinator's partition is up",
+        ),
     }
 }
 

@@ -1,7 +1,6 @@
-//! InitProducerId: a number for an idempotent producer. Transactions are not served.
+//! InitProducerId: a number for an idempotent producer; with a transactional id see [`super::transactions`].
 
 use crate::state::{BrokerState, Call};
-use tontine_wire::ErrorCode;
 use tontine_wire::api::init_producer_id::{InitProducerIdRequest, InitProducerIdResponse};
 
 pub(super) fn answer(
@@ -10,8 +9,8 @@ pub(super) fn answer(
     request: &InitProducerIdRequest,
 ) -> InitProducerIdResponse {
     let refused = |code| InitProducerIdResponse { error_code: code, ..Default::default() };
-    if request.transactional_id.is_some() {
-        return refused(ErrorCode::UNSUPPORTED_VERSION);
+    if let Some(id) = &request.transactional_id {
+        return super::transactions::init(state, call, id, request);
     }
     // A producer that lost a batch for good goes on with the next epoch of its number.
     let next_epoch =

@@ -8,6 +8,8 @@ use tontine_wire::api::list_offsets::{
     ListOffsetsTopicResponse,
 };
 
+const READ_COMMITTED: i8 = 1;
+
 /// Timestamps that are no time.
 mod special {
     pub(super) const LATEST: i64 = -1;
@@ -19,9 +21,14 @@ mod special {
 }
 
 pub(super) fn answer(state: &BrokerState, call: &Call, request: &ListOffsetsRequest) -> ListOffsetsResponse {
+    let committed = request.isolation_level == READ_COMMITTED;
     let topics = request.topics.iter().map(|topic| ListOffsetsTopicResponse {
         name: topic.name.clone(),
-        partitions: topic.partitions.iter().map(|wanted| one(state, call, &topic.name, wanted)).collect(),
+        partitions: topic
+            .partitions
+            .iter()
+            .map(|wanted| one(state, call, &topic.name, wanted, committed))
+            .collect(),
     });
     ListOffsetsResponse { topics: topics.collect(), ..Default::default() }
 }
@@ -31,10 +38,11 @@ fn one(
     call: &Call,
     topic: &str,
     wanted: &ListOffsetsPartition,
+    committed: bool,
 ) -> ListOffsetsPartitionResponse {
     let found = state
         .led_in_epoch(call.node, topic, wanted.partition_index, wanted.current_leader_epoch)
-        .and_then(|partition| look_up(partition, call.version, wanted.timestamp));
+        .and_then(|partition| look_up(partition, call.version, wanted.timestamp, committed));
     let partition_index = wanted.partition_index;
     match found {
         Ok(Some((timestamp, offset, epoch))) => ListOffsetsPartitionResponse {
@@ -52,7 +60,7 @@ fn one(
 /// Timestamp, offset and epoch of what was asked for; `None` where there is no such record.
 type Found = Option<(i64, i64, Option<i32>)>;
 
-fn look_up(partition: &Partition, version: i16, timestamp: i64) -> Result<Found, ErrorCode> {
+fn look_up(partition: &Partition, version: i16, timestamp: i64, committed: bool) -> Result<Found, ErrorCode> {
     let log = &partition.log;
     let known_since = match timestamp {
         special::MAX_TIMESTAMP => 7,
@@ -65,6 +73,7 @@ fn look_up(partition: &Partition, version: i16, timestamp: i64) -> Result<Found,
         return Err(ErrorCode::UNSUPPORTED_VERSION);
     }
     match timestamp {
+        special::LATEST if committed => Ok(Some((-1, log.last_stable(), Some(partition.leader_epoch)))),
         special::LATEST => Ok(Some((-1, log.end(), Some(partition.leader_epoch)))),
         special::EARLIEST | special::EARLIEST_LOCAL => Ok(Some((-1, log.start(), log.epoch_at(log.start())))),
         // Nothing is ever moved to remote storage.

@@ -25,6 +25,7 @@ mod offset_for_leader_epoch;
 mod place;
 mod produce;
 mod refusal;
+mod transactions;
 
 pub(crate) use refusal::{refuse, refuse_unserved};
 
@@ -37,6 +38,11 @@ pub(crate) fn versions(key: ApiKey) -> Option<(i16, i16)> {
     let (first, last) = (*key.versions().start(), *key.versions().end());
     match key {
         ApiKey::InitProducerId => Some((first, last.min(5))),
+        // Without filters by pattern.
+        ApiKey::ListTransactions => Some((first, last.min(1))),
+        // Later versions belong to brokers, or to transaction version 2, which is not offered.
+        ApiKey::AddPartitionsToTxn => Some((first, last.min(3))),
+        ApiKey::AddOffsetsToTxn | ApiKey::EndTxn | ApiKey::TxnOffsetCommit => Some((first, last.min(4))),
         ApiKey::Produce
         | ApiKey::Fetch
         | ApiKey::ListOffsets
@@ -66,18 +72,13 @@ pub(crate) fn versions(key: ApiKey) -> Option<(i16, i16)> {
         | ApiKey::OffsetDelete
         | ApiKey::DescribeCluster
         | ApiKey::DescribeProducers
-        | ApiKey::ListTransactions
+        | ApiKey::DescribeTransactions
         | ApiKey::ListConfigResources
         | ApiKey::ConsumerGroupHeartbeat
         | ApiKey::ConsumerGroupDescribe
         | ApiKey::DescribeTopicPartitions => Some((first, last)),
         ApiKey::SaslAuthenticate
-        | ApiKey::AddPartitionsToTxn
-        | ApiKey::AddOffsetsToTxn
-        | ApiKey::EndTxn
         | ApiKey::WriteTxnMarkers
-        | ApiKey::TxnOffsetCommit
-        | ApiKey::DescribeTransactions
         | ApiKey::GetTelemetrySubscriptions
         | ApiKey::PushTelemetry => None,
     }
@@ -117,9 +118,12 @@ pub(crate) fn serve(state: &mut BrokerState, call: &Call, request: Request) -> A
         Request::ListConfigResources(request) => describe_configs::list(state, call, &request).into(),
         Request::DescribeLogDirs(request) => describe_log_dirs::answer(state, call, &request).into(),
         Request::DescribeProducers(request) => describe_producers::answer(state, call, &request).into(),
-        Request::ListTransactions(_) => {
-            tontine_wire::api::list_transactions::ListTransactionsResponse::default().into()
-        }
+        Request::AddPartitionsToTxn(request) => transactions::add_partitions(state, call, &request).into(),
+        Request::AddOffsetsToTxn(request) => transactions::add_offsets(state, call, &request).into(),
+        Request::EndTxn(request) => transactions::end(state, call, &request).into(),
+        request @ Request::TxnOffsetCommit(_) => transactions::commit_offsets(state, call, request),
+        Request::ListTransactions(request) => transactions::list(state, call, &request).into(),
+        Request::DescribeTransactions(request) => transactions::describe(state, call, &request).into(),
         Request::DescribeTopicPartitions(request) => {
             describe_topic_partitions::answer(state, &request).into()
         }
@@ -139,12 +143,7 @@ pub(crate) fn serve(state: &mut BrokerState, call: &Call, request: Request) -> A
         // Kafka lists the handshake on plain ports as well, so that clients learn why it fails.
         request @ Request::SaslHandshake(_) => refuse(&request, call.version, ErrorCode::ILLEGAL_SASL_STATE),
         request @ (Request::SaslAuthenticate(_)
-        | Request::AddPartitionsToTxn(_)
-        | Request::AddOffsetsToTxn(_)
-        | Request::EndTxn(_)
         | Request::WriteTxnMarkers(_)
-        | Request::TxnOffsetCommit(_)
-        | Request::DescribeTransactions(_)
         | Request::GetTelemetrySubscriptions(_)
         | Request::PushTelemetry(_)) => refuse_unserved(&request),
     };

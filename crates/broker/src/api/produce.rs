@@ -7,6 +7,7 @@ use crate::config::TopicSettings;
 use crate::log::Appended;
 use crate::state::{Answer, BrokerState, Call, Closing};
 use crate::topics::{Topic, is_internal};
+use crate::transactions::{Place, Transactions};
 use bytes::Bytes;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -53,12 +54,12 @@ struct Accepted {
 
 pub(super) fn answer(state: &mut BrokerState, call: &Call, request: ProduceRequest) -> Answer {
     let acks = request.acks;
-    let transactional = request.transactional_id.is_some();
+    let transactional = request.transactional_id;
     let mut touched = Vec::new();
     let responses: Vec<TopicProduceResponse> = request
         .topic_data
         .into_iter()
-        .map(|topic| append_topic(state, call, acks, transactional, topic, &mut touched))
+        .map(|topic| append_topic(state, call, acks, transactional.as_deref(), topic, &mut touched))
         .collect();
     for (partition, bytes) in touched {
         state.appended(call.now, partition, bytes);
@@ -78,7 +79,7 @@ fn append_topic(
     state: &mut BrokerState,
     call: &Call,
     acks: i16,
-    transactional: bool,
+    transactional: Option<&str>,
     data: TopicProduceData,
     touched: &mut Vec<((Uuid, i32), usize)>,
 ) -> TopicProduceResponse {
@@ -93,11 +94,7 @@ fn append_topic(
         let result = match &name {
             None => Err(ErrorCode::UNKNOWN_TOPIC_ID.into()),
             Some(_) if !(ALL_REPLICAS..=1).contains(&acks) => Err(ErrorCode::INVALID_REQUIRED_ACKS.into()),
-            Some(_) if transactional => Err(Refused::new(
-                ErrorCode::INVALID_TXN_STATE,
-                "transactions are not served here: produce without transactional.id",
-            )),
-            Some(name) => append(state, call, acks, name, partition),
+            Some(name) => append(state, call, acks, transactional, name, partition),
         };
         if let Ok((id, accepted)) = &result
             && accepted.appended.bytes > 0
@@ -134,6 +131,7 @@ fn append(
     state: &mut BrokerState,
     call: &Call,
     acks: i16,
+    transactional: Option<&str>,
     name: &str,
     data: PartitionProduceData,
 ) -> Result<(Uuid, Accepted), Refused> {
@@ -146,6 +144,9 @@ fn append(
     let topic = state.topics.get_mut(name).ok_or(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION)?;
     check_place(topic, data.index, call.node, acks, &up)?;
     let batch = the_batch(data.records.unwrap_or_default())?;
+    if batch.is_transactional() {
+        check_transaction(&state.transactions, transactional, &batch, (name.to_owned(), data.index))?;
+    }
     validate(&batch, &topic.settings, call.version, now_ms)?;
     let append_time = topic.settings.log_append_time.then_some(now_ms);
     let id = topic.id;
@@ -171,6 +172,22 @@ fn check_place(topic: &Topic, index: i32, node: NodeId, acks: i16, up: &[NodeId]
         return Err(ErrorCode::NOT_ENOUGH_REPLICAS.into());
     }
     Ok(())
+}
+
+fn check_transaction(
+    transactions: &Transactions,
+    id: Option<&str>,
+    batch: &RecordBatch,
+    place: Place,
+) -> Result<(), Refused> {
+    let id = id.ok_or_else(|| {
+        Refused::new(
+            ErrorCode::INVALID_RECORD,
+            "a batch of a transaction needs the request's transactional id",
+        )
+    })?;
+    let producer = (batch.producer_id(), batch.producer_epoch());
+    Ok(transactions.may_write(id, producer, &place)?)
 }
 
 /// The one batch that a partition's records must be.
@@ -215,9 +232,6 @@ fn validate(batch: &RecordBatch, settings: &TopicSettings, version: i16, now_ms:
             ErrorCode::INVALID_RECORD,
             "clients may not write control records or empty batches",
         ));
-    }
-    if batch.is_transactional() {
-        return Err(Refused::new(ErrorCode::INVALID_TXN_STATE, "transactions are not served here"));
     }
     if i64::from(batch.record_count()) != batch.next_offset() - batch.base_offset() {
         return Err(Refused::new(ErrorCode::INVALID_RECORD, "the batch has gaps between its offsets"));

@@ -91,6 +91,10 @@ pub const BROKER: &[Row] = &[
     row("offsets.topic.replication.factor", "3", Int { min: 1, max: i16::MAX as i64 }, "replicas of __consumer_offsets; never more than there are nodes"),
     row("producer.id.expiration.ms", "86400000", int(1), "how long a silent idempotent producer is remembered"),
     row("socket.request.max.bytes", "104857600", int(1), "the largest request"),
+    row("transaction.max.timeout.ms", "900000", int(1), "the longest transaction.timeout.ms a producer may ask for"),
+    row("transaction.state.log.num.partitions", "50", int(1), "partitions of __transaction_state"),
+    row("transaction.state.log.replication.factor", "3", Int { min: 1, max: i16::MAX as i64 }, "replicas of __transaction_state; never more than there are nodes"),
+    row("transactional.id.expiration.ms", "604800000", int(1), "how long a transactional id that nobody uses is remembered"),
     row("unclean.leader.election.enable", "false", Bool, "accepted as in Kafka; replicas here never fall behind"),
 ];
 

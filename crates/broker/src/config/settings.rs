@@ -51,6 +51,10 @@ pub struct Settings {
     pub producer_id_expiration: Duration,
     pub retention_check_interval: Duration,
     pub request_max_bytes: usize,
+    pub transaction_max_timeout_ms: i32,
+    pub transaction_topic_partitions: i32,
+    pub transaction_topic_replication_factor: i16,
+    pub transactional_id_expiration: Duration,
 }
 
 impl Settings {
@@ -91,6 +95,10 @@ impl Settings {
             producer_id_expiration: millis(value("producer.id.expiration.ms")),
             retention_check_interval: millis(value("log.retention.check.interval.ms")),
             request_max_bytes: parse(value("socket.request.max.bytes")),
+            transaction_max_timeout_ms: parse(value("transaction.max.timeout.ms")),
+            transaction_topic_partitions: parse(value("transaction.state.log.num.partitions")),
+            transaction_topic_replication_factor: parse(value("transaction.state.log.replication.factor")),
+            transactional_id_expiration: millis(value("transactional.id.expiration.ms")),
         }
     }
 }

@@ -1,19 +1,40 @@
 //! Compaction: of all records with one key only the newest stays. Offsets never change. Mirrors `LogCleaner`.
 
-use super::BatchMeta;
+use super::{Aborted, BatchMeta};
 use bytes::Bytes;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use tontine_wire::records::{BatchBuilder, RecordBatch, RecordRef};
 
-/// The newest offset of each key. Only looked up, never walked.
-#[derive(Debug, Default)]
+/// The newest offset of each key. Only looked up, never walked. What was aborted, or may still be, is not counted.
+#[derive(Debug)]
 pub(super) struct Newest {
     offsets: HashMap<Bytes, i64>,
+    /// Transactions before this offset are over.
+    stable: i64,
+    aborted: Vec<Aborted>,
+    /// Producers of transactions of which something is left: their next mark stays.
+    marks: BTreeSet<i64>,
 }
 
 impl Newest {
+    /// Nothing seen yet.
+    pub(super) fn new(stable: i64, aborted: Vec<Aborted>) -> Self {
+        Self { offsets: HashMap::new(), stable, aborted, marks: BTreeSet::new() }
+    }
+
+    fn is_aborted(&self, batch: &RecordBatch) -> bool {
+        let holds = |aborted: &Aborted| {
+            aborted.producer_id == batch.producer_id()
+                && (aborted.first..=aborted.last).contains(&batch.base_offset())
+        };
+        batch.is_transactional() && self.aborted.iter().any(holds)
+    }
+
     /// Takes in a batch; batches come in order.
     pub(super) fn see(&mut self, batch: &RecordBatch) {
+        if batch.is_control() || batch.base_offset() >= self.stable || self.is_aborted(batch) {
+            return;
+        }
         let Ok(records) = batch.records() else { return };
         for record in records.iter().filter_map(Result::ok) {
             if let Some(key) = record.key() {
@@ -30,7 +51,30 @@ impl Newest {
     }
 
     /// What is left of a batch; `None` when nothing is. A batch that cannot be read stays as it is.
-    pub(super) fn rest_of(&self, batch: &RecordBatch, oldest_tombstone: i64) -> Option<(BatchMeta, Bytes)> {
+    pub(super) fn rest_of(
+        &mut self,
+        batch: &RecordBatch,
+        oldest_tombstone: i64,
+    ) -> Option<(BatchMeta, Bytes)> {
+        if batch.is_control() {
+            // A mark is needed for as long as there is something that it ends, and for a while by those who read it.
+            let ends_something = self.marks.remove(&batch.producer_id());
+            let stays = ends_something
+                || batch.base_offset() >= self.stable
+                || batch.max_timestamp() >= oldest_tombstone;
+            return stays.then(|| self.parts_of(batch, oldest_tombstone)).flatten();
+        }
+        if self.is_aborted(batch) && batch.base_offset() < self.stable {
+            return None;
+        }
+        let rest = self.parts_of(batch, oldest_tombstone);
+        if batch.is_transactional() && rest.is_some() {
+            self.marks.insert(batch.producer_id());
+        }
+        rest
+    }
+
+    fn parts_of(&self, batch: &RecordBatch, oldest_tombstone: i64) -> Option<(BatchMeta, Bytes)> {
         let whole = |batch: &RecordBatch| {
             let meta = BatchMeta {
                 base: batch.base_offset(),
@@ -39,6 +83,9 @@ impl Newest {
             };
             (meta, batch.bytes().clone())
         };
+        if batch.base_offset() >= self.stable {
+            return Some(whole(batch));
+        }
         let Ok(records) = batch.records() else { return Some(whole(batch)) };
         let kept: Vec<RecordRef<'_>> = records
             .iter()

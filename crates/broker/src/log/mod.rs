@@ -18,6 +18,7 @@ mod snapshot;
 pub(crate) use epochs::EpochEnd;
 pub(crate) use memory::Memory;
 pub(crate) use ondisk::{Flush, Layout, Notes, OnDisk};
+pub(crate) use producers::{Aborted, outcome};
 pub(crate) use recovery::{Damage, LastEnd, OpenError, Opened, open};
 
 use bytes::Bytes;
@@ -25,7 +26,7 @@ use epochs::Epochs;
 use producers::Producers;
 use std::fmt;
 use tontine_wire::ErrorCode;
-use tontine_wire::records::RecordBatch;
+use tontine_wire::records::{Checksum, ControlType, RecordBatch, end_transaction_marker};
 
 /// What a log needs to know of a batch to find it again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -102,6 +103,19 @@ pub(crate) struct Appended {
     pub(crate) base_offset: i64,
     /// How many bytes came; 0 for a batch that was there before.
     pub(crate) bytes: usize,
+}
+
+/// How a transaction ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct TransactionEnd {
+    /// Whose it is.
+    pub(crate) producer_id: i64,
+    /// The epoch of the producer.
+    pub(crate) producer_epoch: i16,
+    /// The epoch of the coordinator's leader.
+    pub(crate) coordinator_epoch: i32,
+    /// Whether its records count.
+    pub(crate) committed: bool,
 }
 
 /// A timestamp and the offset that has it.
@@ -224,6 +238,45 @@ impl Log {
         Ok(Appended { base_offset, bytes })
     }
 
+    /// Ends the transaction of a producer; answers how many bytes came.
+    pub(crate) fn end_transaction(
+        &mut self,
+        end: TransactionEnd,
+        epoch: i32,
+        now_ms: i64,
+    ) -> Result<Appended, ErrorCode> {
+        let outcome = if end.committed { ControlType::Commit } else { ControlType::Abort };
+        let bytes = end_transaction_marker(
+            outcome,
+            end.producer_id,
+            end.producer_epoch,
+            end.coordinator_epoch,
+            now_ms,
+        );
+        let batch = bytes.ok().and_then(parsed).ok_or(ErrorCode::UNKNOWN_SERVER_ERROR)?;
+        self.append(batch, epoch, None, now_ms)
+    }
+
+    /// Where the first transaction that is not over begins, or the end of the log.
+    pub(crate) fn last_stable(&self) -> i64 {
+        self.producers.first_unstable().map_or(self.end, |first| first.clamp(self.start, self.end))
+    }
+
+    /// Batches from `offset` on that lie before the first transaction that is not over, and the transactions among them
+    /// that were aborted.
+    pub(crate) fn read_stable(
+        &self,
+        offset: i64,
+        max_bytes: usize,
+        at_least_one: bool,
+    ) -> Result<(Bytes, Vec<Aborted>), ErrorCode> {
+        let stable = self.last_stable();
+        let bytes = self.read(offset, max_bytes, at_least_one)?;
+        let (end, next) = stable_part(&bytes, stable);
+        let aborted = self.producers.aborted(offset, next.unwrap_or(offset)).copied().collect();
+        Ok((bytes.slice(..end), aborted))
+    }
+
     /// Batches from `offset` on.
     pub(crate) fn read(&self, offset: i64, max_bytes: usize, at_least_one: bool) -> Result<Bytes, ErrorCode> {
         if offset < self.start || offset > self.end {
@@ -305,7 +358,9 @@ impl Log {
 
     fn compact(&mut self, oldest_tombstone: i64) -> Result<(), ErrorCode> {
         self.roll()?;
-        let mut newest = compact::Newest::default();
+        let stable = self.last_stable();
+        let aborted = self.producers.aborted(self.start, self.end).copied().collect();
+        let mut newest = compact::Newest::new(stable, aborted);
         self.batches().for_each(|batch| newest.see(&batch));
         self.storage.rewrite(&mut |batch| newest.rest_of(&batch, oldest_tombstone))
     }
@@ -352,6 +407,19 @@ impl Log {
             Some(batch)
         })
     }
+}
+
+/// How much of these batches lies before an offset: bytes, and the offset behind.
+fn stable_part(bytes: &Bytes, stable: i64) -> (usize, Option<i64>) {
+    let (mut rest, mut end, mut next) = (bytes.clone(), 0, None);
+    while let Ok(Some(batch)) = RecordBatch::parse_with(&mut rest, Checksum::Ignore) {
+        if batch.base_offset() >= stable {
+            break;
+        }
+        end += batch.size();
+        next = Some(batch.next_offset());
+    }
+    (end, next)
 }
 
 /// Small batches get memory of their own: one that shares the buffer of a connection would keep all of it alive.

@@ -74,6 +74,7 @@ impl BrokerState {
         state.store = Some(store);
         state.plan_flushes(Instant::ZERO);
         state.load_groups(Instant::ZERO);
+        state.load_transactions(Instant::ZERO);
         Ok(state)
     }
 

@@ -14,3 +14,4 @@ mod produce;
 mod protocol;
 mod rig;
 mod sessions;
+mod transactions;

@@ -9,6 +9,7 @@ use tontine_wire::api::api_versions::ApiVersionsRequest;
 use tontine_wire::api::end_txn::EndTxnRequest;
 use tontine_wire::api::heartbeat::{HeartbeatRequest, HeartbeatResponse};
 use tontine_wire::api::metadata::{MetadataRequest, MetadataRequestTopic};
+use tontine_wire::api::push_telemetry::PushTelemetryRequest;
 use tontine_wire::api::{ApiKey, Response};
 
 #[test]
@@ -22,7 +23,8 @@ fn every_served_api_is_listed_with_its_versions_and_produce_from_0() {
     assert_eq!(range(ApiKey::Fetch), Some((4, 18)));
     assert_eq!(range(ApiKey::InitProducerId), Some((0, 5)));
     assert_eq!(range(ApiKey::JoinGroup), Some((0, 9)));
-    assert_eq!(range(ApiKey::EndTxn), None);
+    assert_eq!(range(ApiKey::EndTxn), Some((0, 4)));
+    assert_eq!(range(ApiKey::WriteTxnMarkers), None);
     assert_eq!(range(ApiKey::GetTelemetrySubscriptions), None);
 }
 
@@ -55,10 +57,12 @@ fn a_client_that_means_another_cluster_is_told_so() {
 }
 
 #[test]
-fn an_api_that_is_known_but_not_served_is_refused() {
+fn an_api_or_a_version_that_is_known_but_not_served_is_refused() {
     let mut rig = Rig::new(1, &[]);
     let conn = rig.connect(1);
-    assert_eq!(rig.ask(conn, 3, EndTxnRequest::default()).error_code, ErrorCode::UNSUPPORTED_VERSION);
+    assert_eq!(rig.ask(conn, 5, EndTxnRequest::default()).error_code, ErrorCode::UNSUPPORTED_VERSION);
+    let refused = rig.ask(conn, 0, PushTelemetryRequest::default());
+    assert_eq!(refused.error_code, ErrorCode::UNSUPPORTED_VERSION);
 }
 
 #[test]

@@ -21,6 +21,8 @@ use tontine_wire::{
 pub struct Durable {
     groups: BTreeMap<Arc<str>, Group>,
     offsets: BTreeMap<Arc<str>, BTreeMap<TopicPartition, CommittedOffset>>,
+    /// Offsets of transactions that are not over, by producer, in the order in which they came.
+    pending: BTreeMap<i64, Vec<(OffsetCommitKey, OffsetCommitValue)>>,
 }
 
 /// A group of one of the two protocols.
@@ -135,6 +137,27 @@ impl Durable {
                 }
             }
         }
+    }
+
+    /// An offset of a transaction that is not over.
+    pub(super) fn add_pending(&mut self, producer_id: i64, key: OffsetCommitKey, value: OffsetCommitValue) {
+        self.pending.entry(producer_id).or_default().push((key, value));
+    }
+
+    /// The transaction of this producer is over.
+    pub(super) fn end_pending(&mut self, producer_id: i64, committed: bool) {
+        for (key, value) in self.pending.remove(&producer_id).unwrap_or_default() {
+            if committed {
+                self.apply_offset(&key, Some(&value));
+            }
+        }
+    }
+
+    /// Whether an offset of this partition waits for the end of a transaction.
+    pub fn is_pending(&self, group: &str, topic: &str, partition: i32) -> bool {
+        let here =
+            |key: &OffsetCommitKey| key.group == group && key.topic == topic && key.partition == partition;
+        self.pending.values().flatten().any(|(key, _)| here(key))
     }
 
     /// The group of this id.

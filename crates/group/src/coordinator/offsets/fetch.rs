@@ -30,7 +30,8 @@ pub(in crate::coordinator) fn fetch(
     request: OffsetFetchRequest,
     version: i16,
 ) -> OffsetFetchResponse {
-    let offsets = Offsets { durable, topics, by_id: version >= TOPIC_IDS_SINCE };
+    let stable = request.require_stable;
+    let offsets = Offsets { durable, topics, by_id: version >= TOPIC_IDS_SINCE, stable };
     if version >= BATCHED_SINCE {
         let groups = request.groups.iter().map(|group| offsets.of_group(group)).collect();
         return OffsetFetchResponse { groups, ..Default::default() };
@@ -52,6 +53,8 @@ struct Offsets<'a> {
     durable: &'a Durable,
     topics: &'a Topics,
     by_id: bool,
+    /// An offset that a transaction may be about to change is none.
+    stable: bool,
 }
 
 impl Offsets<'_> {
@@ -68,6 +71,9 @@ impl Offsets<'_> {
             if self.by_id { self.topics.name_of(wanted.topic_id).map(|n| &**n) } else { Some(&*wanted.name) };
         let partitions = wanted.partition_indexes.iter().map(|&partition| match name {
             None => absent(partition, ErrorCode::UNKNOWN_TOPIC_ID),
+            Some(name) if self.is_unstable(group, name, partition) => {
+                absent(partition, ErrorCode::UNSTABLE_OFFSET_COMMIT)
+            }
             Some(name) => {
                 let found = self.durable.offset(group, &TopicPartition::new(name, partition));
                 match found.filter(|offset| self.is_of_present_topic(name, offset)) {
@@ -87,7 +93,11 @@ impl Offsets<'_> {
         let mut by_topic = BTreeMap::<&str, Vec<OffsetFetchResponsePartitions>>::new();
         for (partition, offset) in self.durable.offsets(group) {
             if self.is_of_present_topic(&partition.topic, offset) {
-                by_topic.entry(&partition.topic).or_default().push(present(partition.partition, offset));
+                let answer = match self.is_unstable(group, &partition.topic, partition.partition) {
+                    true => absent(partition.partition, ErrorCode::UNSTABLE_OFFSET_COMMIT),
+                    false => present(partition.partition, offset),
+                };
+                by_topic.entry(&partition.topic).or_default().push(answer);
             }
         }
         let topics = by_topic.into_iter().filter_map(|(name, partitions)| {
@@ -95,6 +105,10 @@ impl Offsets<'_> {
             Some(OffsetFetchResponseTopics { name: name.to_owned(), topic_id, partitions })
         });
         topics.collect()
+    }
+
+    fn is_unstable(&self, group: &str, topic: &str, partition: i32) -> bool {
+        self.stable && self.durable.is_pending(group, topic, partition)
     }
 
     /// An offset of a topic that was deleted and made anew under the same name says nothing.

@@ -4,6 +4,7 @@ pub(super) mod commit;
 pub(super) mod delete;
 pub(super) mod expire;
 pub(super) mod fetch;
+mod transactional;
 
 use super::record::Record;
 use crate::TopicPartition;
