@@ -32,7 +32,6 @@ fn one(state: &BrokerState, call: &Call, topic: &str, partition_index: i32) -> P
                 last_timestamp: producer.last_ms,
                 coordinator_epoch: -1,
                 current_txn_start_offset: producer.transaction.unwrap_or(-1),
-                ..Default::default()
             });
             PartitionResponse { partition_index, active_producers: producers.collect(), ..Default::default() }
         }

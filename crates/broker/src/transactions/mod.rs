@@ -94,8 +94,9 @@ impl BrokerState {
             coordinator_epoch,
             committed,
         };
-        let marked = transaction.places.iter().fold(true, |all, place| self.mark(now, place, end) && all);
-        let complete = self.transactions.completed(id, self.unix_ms(now)).filter(|_| marked);
+        // One partition that cannot be marked does not keep the others waiting.
+        let left = transaction.places.iter().filter(|place| !self.mark(now, place, end)).count();
+        let complete = self.transactions.completed(id, self.unix_ms(now)).filter(|_| left == 0);
         let done = complete.is_some_and(|complete| self.store_transaction(now, id, Some(complete)).is_ok());
         if !done {
             self.unfinished_at = Some(now + AGAIN);
