@@ -210,8 +210,9 @@ impl Bench {
     }
 }
 
-/// Apache Kafka 4.4.0 for comparison, with members that do at once what they are told: 2,000 over 5,000 partitions are
-/// at rest after 12.5 s with its default heartbeat of 5 s, after 2.1 s with one of 200 ms.
+/// How long 2,000 members over 5,000 partitions take on Apache Kafka 4.4.0, when they do at once what they are told.
+const KAFKA: &str = "12500 ms with its default heartbeat of 5 s, 2100 ms with one of 200 ms";
+
 fn consumers(members: usize, partitions: i32) {
     let mut bench = Bench::new();
     bench.topics = Topics::new().with("t", partitions);
@@ -226,6 +227,9 @@ fn consumers(members: usize, partitions: i32) {
         },
     );
     println!("{:<60} {:>12} ms", "  for the members, with a heartbeat each 100 ms", took.as_millis());
+    if (members, partitions) == (2_000, 5_000) {
+        println!("  Apache Kafka 4.4.0: {KAFKA}");
+    }
     let now = Instant::ZERO + took;
     let rounds = 200_000 / members;
     timed(&format!("{members} consumers: heartbeat at rest"), rounds * members, || {
