@@ -26,7 +26,7 @@ async fn killed(mut broker: Broker) {
     timeout(LONG, broker.process.wait()).await.expect("it dies").unwrap();
 }
 
-/// Writes until the broker is gone; what was acknowledged, and a bell for each of them.
+/// Writes until it is aborted; what was acknowledged, and a bell for each of them.
 fn load(
     broker: &Broker,
     round: usize,
@@ -37,8 +37,6 @@ fn load(
         .set("bootstrap.servers", &broker.address)
         .set("acks", "all")
         .set("linger.ms", "1")
-        .set("delivery.timeout.ms", "3000")
-        .set("request.timeout.ms", "1000")
         .build()
         .unwrap();
     tokio::spawn(async move {
@@ -50,12 +48,10 @@ fn load(
             };
             under_way.spawn(async move { sent.await.map(|_| value) });
             while under_way.len() > 50 {
-                match under_way.join_next().await {
-                    Some(Ok(Ok(value))) => {
-                        acknowledged.lock().unwrap().insert(value);
-                        bell.notify_one();
-                    }
-                    _ => return,
+                // One that fails on a busy machine is none that was acknowledged.
+                if let Some(Ok(Ok(value))) = under_way.join_next().await {
+                    acknowledged.lock().unwrap().insert(value);
+                    bell.notify_one();
                 }
             }
         }
@@ -79,7 +75,8 @@ async fn everything_that_was_acknowledged_is_there_after_a_kill_under_load() {
         .await
         .expect("the load gets on");
         killed(broker).await;
-        timeout(LONG, load).await.expect("the load ends").unwrap();
+        load.abort();
+        let _ = timeout(LONG, load).await.expect("the load ends");
     }
     let broker = start(&directory, &settings).await;
     let found: BTreeSet<String> = values(&broker).await.into_iter().collect();
