@@ -65,7 +65,10 @@ def java():
     path = said_by_rig("--class-path")["class path"]
     classes = PEER_TARGET / "java"
     classes.mkdir(parents=True, exist_ok=True)
-    run(["javac", "-cp", path, "-d", classes, HERE / "java" / "Consume.java"])
+    made = subprocess.run(["javac", "-cp", path, "-d", str(classes), str(HERE / "java" / "Consume.java")], text=True,
+                          stderr=subprocess.PIPE)
+    if made.returncode != 0:
+        raise Missing(f"does not compile: {made.stderr.strip().splitlines()[0][-100:]}")
     quiet = classes / "log4j2.properties"
     quiet.write_text("rootLogger.level = error\n")
     return ["java", f"-Dlog4j2.configurationFile={quiet}", "-cp", f"{classes}:{path}", "Consume"]
