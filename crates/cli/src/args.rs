@@ -1,6 +1,6 @@
 //! What can be typed: commands, options and their defaults.
 
-use crate::bench::args::BenchCommand;
+use crate::{bench::args::BenchCommand, names};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
@@ -15,6 +15,9 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Watch consumers share partitions, join, leave, crash and come back; ends with a verdict
+    ///
+    /// It runs on an embedded broker, or, when -b, the environment, -X or --config names one, on a cluster: there it has a
+    /// topic and a group of its own, and deletes both at the end, also when it is interrupted.
     Demo(DemoArgs),
     /// A member of the demo's group, as a process of its own
     #[command(hide = true)]
@@ -25,6 +28,8 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Topic(TopicCommand),
     /// Write records, one for each line of standard input or a given number of them
+    ///
+    /// An interrupt ends the reading; what was read by then is still written, and counted.
     Produce(ProduceArgs),
     /// Read records, alone or in a group
     Consume(ConsumeArgs),
@@ -96,15 +101,13 @@ pub(crate) enum From {
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct DemoArgs {
-    /// Run on this cluster instead of an embedded broker; the topic is the demo's own and is deleted afterwards
-    #[arg(short = 'b', long, alias = "bootstrap-servers", value_name = "HOST:PORT")]
-    pub(crate) bootstrap_server: Option<String>,
-    /// The rebalance protocol
+    /// The group protocol: consumer (KIP-848) needs Apache Kafka 4.0 or the embedded broker; consumer,classic takes the
+    /// classic one where a broker does not have it
     #[arg(long, default_value = "classic", value_parser = ["classic", "consumer", "consumer,classic"])]
     pub(crate) protocol: String,
-    /// The assignor of the classic protocol
-    #[arg(long, default_value = "cooperative-sticky")]
-    pub(crate) assignor: String,
+    /// The assignor of the classic protocol; cooperative-sticky when it is left out
+    #[arg(long)]
+    pub(crate) assignor: Option<String>,
     /// How many members the group has at its largest
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(2..=26))]
     pub(crate) members: u32,
@@ -120,6 +123,8 @@ pub(crate) struct DemoArgs {
     /// How the result is written; json prints one object at the end
     #[arg(long, value_enum, default_value_t)]
     pub(crate) format: Format,
+    #[command(flatten)]
+    pub(crate) connection: Connection,
 }
 
 /// What the demo tells a member's process.
@@ -169,12 +174,13 @@ pub(crate) enum TopicCommand {
     /// Create a topic
     Create {
         /// The topic
+        #[arg(value_parser = names::topic)]
         topic: String,
         /// How many partitions it has
         #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100_000))]
         partitions: u32,
         /// How many replicas a partition has; the broker's default when it is left out
-        #[arg(long)]
+        #[arg(long, value_parser = clap::value_parser!(i16).range(1..))]
         replication_factor: Option<i16>,
         /// A topic setting, may be repeated
         #[arg(long = "set", value_name = "KEY=VALUE", value_parser = key_value)]
@@ -187,6 +193,7 @@ pub(crate) enum TopicCommand {
         /// Topics whose names begin with __ as well
         #[arg(long)]
         internal: bool,
+        /// How the result is written
         #[arg(long, value_enum, default_value_t)]
         format: Format,
         #[command(flatten)]
@@ -195,8 +202,9 @@ pub(crate) enum TopicCommand {
     /// Describe topics: partitions, leaders, replicas, offsets
     Describe {
         /// The topics
-        #[arg(required = true)]
+        #[arg(required = true, value_parser = names::topic)]
         topics: Vec<String>,
+        /// How the result is written
         #[arg(long, value_enum, default_value_t)]
         format: Format,
         #[command(flatten)]
@@ -205,9 +213,10 @@ pub(crate) enum TopicCommand {
     /// Add partitions or change settings
     Alter {
         /// The topic
+        #[arg(value_parser = names::topic)]
         topic: String,
         /// How many partitions it has afterwards, in all
-        #[arg(long)]
+        #[arg(long, value_parser = clap::value_parser!(u32).range(1..=100_000))]
         partitions: Option<u32>,
         /// A topic setting, may be repeated
         #[arg(long = "set", value_name = "KEY=VALUE", value_parser = key_value)]
@@ -218,7 +227,7 @@ pub(crate) enum TopicCommand {
     /// Delete topics and all their records
     Delete {
         /// The topics
-        #[arg(required = true)]
+        #[arg(required = true, value_parser = names::topic)]
         topics: Vec<String>,
         #[command(flatten)]
         connection: Connection,
@@ -228,7 +237,7 @@ pub(crate) enum TopicCommand {
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ProduceArgs {
     /// The topic
-    #[arg(short, long)]
+    #[arg(short, long, value_parser = names::topic)]
     pub(crate) topic: String,
     /// Write this many generated records instead of reading standard input
     #[arg(short, long)]
@@ -252,12 +261,13 @@ pub(crate) struct ProduceArgs {
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ConsumeArgs {
     /// The topic, may be repeated
-    #[arg(short, long, required = true)]
+    #[arg(short, long, required = true, value_parser = names::topic)]
     pub(crate) topic: Vec<String>,
     /// The group to read in; without it all partitions are read and nothing is committed
-    #[arg(short, long)]
+    #[arg(short, long, value_parser = names::group)]
     pub(crate) group: Option<String>,
-    /// The rebalance protocol
+    /// The group protocol, classic when it is left out: consumer (KIP-848) needs Apache Kafka 4.0 or the embedded broker;
+    /// consumer,classic takes the classic one where a broker does not have it
     #[arg(long, value_parser = ["classic", "consumer", "consumer,classic"])]
     pub(crate) protocol: Option<String>,
     /// The assignors of the classic protocol, most wanted first
@@ -272,6 +282,7 @@ pub(crate) struct ConsumeArgs {
     /// Stop when the ends that the partitions had at the start are reached
     #[arg(short = 'e', long)]
     pub(crate) exit_at_end: bool,
+    /// How records are written
     #[arg(long, value_enum, default_value_t)]
     pub(crate) format: RecordFormat,
     #[command(flatten)]
@@ -282,6 +293,7 @@ pub(crate) struct ConsumeArgs {
 pub(crate) enum GroupCommand {
     /// List groups
     List {
+        /// How the result is written
         #[arg(long, value_enum, default_value_t)]
         format: Format,
         #[command(flatten)]
@@ -291,8 +303,9 @@ pub(crate) enum GroupCommand {
     #[command(alias = "show")]
     Describe {
         /// The groups
-        #[arg(required = true)]
+        #[arg(required = true, value_parser = names::group)]
         groups: Vec<String>,
+        /// How the result is written
         #[arg(long, value_enum, default_value_t)]
         format: Format,
         #[command(flatten)]
@@ -301,7 +314,7 @@ pub(crate) enum GroupCommand {
     /// Delete groups and their offsets
     Delete {
         /// The groups
-        #[arg(required = true)]
+        #[arg(required = true, value_parser = names::group)]
         groups: Vec<String>,
         #[command(flatten)]
         connection: Connection,
@@ -318,7 +331,7 @@ fn key_value(text: &str) -> Result<(String, String), String> {
 fn topic_spec(text: &str) -> Result<(String, u32), String> {
     let (name, partitions) = text.rsplit_once(':').unwrap_or((text, "1"));
     match partitions.parse() {
-        Ok(n) if (1..=100_000).contains(&n) && !name.is_empty() => Ok((name.to_owned(), n)),
+        Ok(n) if (1..=100_000).contains(&n) => Ok((names::topic(name)?, n)),
         _ => Err(format!("`{text}` is not name:partitions with 1 to 100000 partitions")),
     }
 }
@@ -331,6 +344,18 @@ mod tests {
     #[test]
     fn the_commands_are_consistent() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_argument_says_what_it_is() {
+        fn check(command: &clap::Command) {
+            for argument in command.get_arguments() {
+                let (name, of) = (argument.get_id(), command.get_name());
+                assert!(argument.get_help().is_some(), "{of}: {name} has no help");
+            }
+            command.get_subcommands().for_each(check);
+        }
+        check(&Cli::command());
     }
 
     #[test]

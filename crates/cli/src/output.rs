@@ -43,6 +43,11 @@ pub(crate) fn print(text: &str) -> bool {
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).is_ok()
 }
 
+/// Says a line on standard error. Whether anybody listens makes no difference.
+pub(crate) fn say(line: &str) {
+    let _ = writeln!(std::io::stderr().lock(), "{line}");
+}
+
 /// A progress bar on a terminal; nothing at all when standard error goes elsewhere.
 pub(crate) fn progress(total: Option<u64>, what: &'static str) -> indicatif::ProgressBar {
     if !std::io::stderr().is_terminal() {

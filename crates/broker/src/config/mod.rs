@@ -24,12 +24,12 @@ use std::collections::BTreeMap;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigError {
     /// Nobody knows the key.
-    #[error("unknown configuration key `{key}`: did you mean `{nearest}`?")]
+    #[error("unknown configuration key `{key}`: {}", hint(.nearest))]
     UnknownKey {
         /// What was given.
         key: String,
-        /// The most similar key there is.
-        nearest: &'static str,
+        /// The most similar key there is; `None` when none is similar.
+        nearest: Option<&'static str>,
     },
     /// The value is not allowed.
     #[error("`{value}` is not a value for `{key}`: {why}")]
@@ -164,9 +164,18 @@ fn is_listener_key(key: &str) -> bool {
     key.starts_with("listener.name.")
 }
 
-fn nearest(key: &str, rows: &'static [Row], others: &[&'static str]) -> &'static str {
+fn hint(nearest: &Option<&'static str>) -> String {
+    match nearest {
+        Some(nearest) => format!("did you mean `{nearest}`?"),
+        None => "docs/BROKER.md lists them all".to_owned(),
+    }
+}
+
+/// The known key that the fewest changes lead to, unless they are so many that it is another word.
+fn nearest(key: &str, rows: &'static [Row], others: &[&'static str]) -> Option<&'static str> {
     let known = rows.iter().map(|row| row.key).chain(others.iter().copied());
-    known.min_by_key(|candidate| distance(key, candidate)).unwrap_or_default()
+    let (changes, nearest) = known.map(|candidate| (distance(key, candidate), candidate)).min()?;
+    (changes <= nearest.len().max(key.len()) / 3).then_some(nearest)
 }
 
 /// How many characters have to change (Levenshtein), with the longer text cut: nobody gains from precision there.
@@ -209,6 +218,16 @@ mod tests {
             error.to_string(),
             "unknown configuration key `num.partition`: did you mean `num.partitions`?"
         );
+    }
+
+    #[test]
+    fn a_key_that_resembles_none_gets_no_suggestion() {
+        let error = BrokerConfig::new().set("foo", "bar").unwrap_err().to_string();
+        assert!(
+            error.starts_with("unknown configuration key `foo`") && !error.contains("did you mean"),
+            "{error}"
+        );
+        assert_eq!(nearest("", rows::BROKER, &[]), None);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! What can be typed behind `tontine bench`.
 
-use crate::args::Connection;
+use crate::{args::Connection, names};
 use clap::{Args, Subcommand};
 
 #[derive(Clone, Debug, Subcommand)]
@@ -16,7 +16,7 @@ pub(crate) enum BenchCommand {
 #[derive(Clone, Debug, Args)]
 pub(crate) struct LoadArgs {
     /// The topic; it is created when it does not exist
-    #[arg(short, long)]
+    #[arg(short, long, value_parser = names::topic)]
     pub(crate) topic: String,
     /// How many partitions it has when it is created
     #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=100_000))]
@@ -37,15 +37,15 @@ pub(crate) struct LoadArgs {
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ConsumeArgs {
     /// The topic
-    #[arg(short, long)]
+    #[arg(short, long, value_parser = names::topic)]
     pub(crate) topic: String,
     /// The group; it should be a new one, so that everything is read
-    #[arg(short, long)]
+    #[arg(short, long, value_parser = names::group)]
     pub(crate) group: String,
     /// Stop after this many records
     #[arg(short = 'n', long, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) records: u64,
-    /// The rebalance protocol
+    /// The group protocol: classic, or consumer (KIP-848)
     #[arg(long, default_value = "classic", value_parser = ["classic", "consumer"])]
     pub(crate) protocol: String,
     /// What the line calls the settings that were given with -X
@@ -61,15 +61,15 @@ pub(crate) struct ConsumeArgs {
 #[derive(Clone, Debug, Args)]
 pub(crate) struct GapArgs {
     /// The topic
-    #[arg(short, long)]
+    #[arg(short, long, value_parser = names::topic)]
     pub(crate) topic: String,
     /// The group
-    #[arg(short, long)]
+    #[arg(short, long, value_parser = names::group)]
     pub(crate) group: String,
     /// How long it reads; an interrupt ends it sooner
     #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) seconds: u64,
-    /// The rebalance protocol
+    /// The group protocol: classic, or consumer (KIP-848)
     #[arg(long, default_value = "classic", value_parser = ["classic", "consumer"])]
     pub(crate) protocol: String,
     /// The name of this member in its line

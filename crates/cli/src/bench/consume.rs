@@ -7,26 +7,41 @@ use super::{
     args::ConsumeArgs,
     usage::{Usage, max_rss_kb, tenths},
 };
-use crate::output::print;
+use crate::{
+    commands::interrupt::interrupted,
+    output::{print, say},
+};
 use serde_json::{Value, json};
 use std::{process::ExitCode, time::Duration};
 use tontine::{Consumer, Error, Records};
 
 /// Reads, and prints the line.
 pub(super) async fn run(args: ConsumeArgs) -> Result<ExitCode, Error> {
+    let mut stop = std::pin::pin!(interrupted());
     let built = Usage::now();
     let mut consumer = super::member(&args.connection, &args.group, &args.protocol, "earliest")?.build()?;
     let subscribed = Usage::now();
     consumer.subscribe_topics([args.topic.as_str()]).await?;
     let mut seen = Seen::default();
-    seen.take(&next(&mut consumer, &args, &seen).await?);
-    let (first, already) = (Usage::now(), seen.records);
-    while seen.records < args.records {
-        let records = next(&mut consumer, &args, &seen).await?;
-        seen.take(&records);
-    }
-    let run = Run { built, subscribed, first, already, last: Usage::now() };
+    let read = async {
+        seen.take(&next(&mut consumer, &args, &seen).await?);
+        let (first, already) = (Usage::now(), seen.records);
+        while seen.records < args.records {
+            let records = next(&mut consumer, &args, &seen).await?;
+            seen.take(&records);
+        }
+        Ok::<_, Error>(Run { built, subscribed, first, already, last: Usage::now() })
+    };
+    let run = tokio::select! {
+        biased;
+        () = &mut stop => None,
+        run = read => Some(run?),
+    };
     consumer.close().await?;
+    let Some(run) = run else {
+        say(&format!("interrupted after {} of {} records", seen.records, args.records));
+        return Ok(ExitCode::FAILURE);
+    };
     print(&format!("{}\n", run.line(&args, &seen)));
     Ok(ExitCode::SUCCESS)
 }

@@ -5,7 +5,7 @@
 //! moved was silent from `last_ms` at its old owner to `first_ms` at its new one.
 
 use super::{args::GapArgs, usage::tenths};
-use crate::{commands::broker::interrupted, output::print};
+use crate::{commands::interrupt::interrupted, output::print};
 use serde_json::{Value, json};
 use std::{
     collections::BTreeMap,

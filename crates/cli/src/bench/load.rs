@@ -2,8 +2,11 @@
 
 use super::args::LoadArgs;
 use crate::{
-    commands::{settings, topic},
-    output::progress,
+    commands::{
+        interrupt::interrupted,
+        settings::{self, Kind},
+    },
+    output::{progress, say},
 };
 use std::{collections::VecDeque, process::ExitCode};
 use tontine::{Error, Producer, ProducerRecord, admin::NewTopic};
@@ -15,16 +18,25 @@ const TURN: u64 = 128;
 
 /// Creates the topic when it is missing, and fills it.
 pub(super) async fn run(args: LoadArgs) -> Result<ExitCode, Error> {
+    let mut stop = std::pin::pin!(interrupted());
+    settings::say_what_has_no_effect(&args.connection, &[Kind::Producer, Kind::Admin]);
     let producer = producer(&args)?;
     let partitions = partitions(&args).await?;
     let bar = progress(Some(args.records), "records");
     let mut values = Values::new(args.size as usize);
     let mut under_way = VecDeque::new();
+    let mut written = 0u64;
     let topic: std::sync::Arc<str> = args.topic.as_str().into();
     for number in 0..args.records {
         let partition = i32::try_from(number / TURN % partitions).unwrap_or(0);
         let record = ProducerRecord::to(topic.clone()).partition(partition).value(values.next());
-        under_way.push_back(producer.send(record).await?);
+        let sent = tokio::select! {
+            biased;
+            () = &mut stop => break,
+            sent = producer.send(record) => sent?,
+        };
+        under_way.push_back(sent);
+        written += 1;
         if under_way.len() > UNDER_WAY {
             for sent in under_way.drain(..UNDER_WAY / 2) {
                 sent.await?;
@@ -37,13 +49,13 @@ pub(super) async fn run(args: LoadArgs) -> Result<ExitCode, Error> {
         sent.await?;
     }
     bar.finish_and_clear();
-    eprintln!("{} records of {} bytes written to {}", args.records, args.size, args.topic);
-    Ok(ExitCode::SUCCESS)
+    say(&format!("{written} records of {} bytes written to {}", args.size, args.topic));
+    Ok(if written == args.records { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 fn producer(args: &LoadArgs) -> Result<Producer, Error> {
     let mut builder = Producer::builder();
-    for (key, value) in settings::of(&args.connection)? {
+    for (key, value) in settings::of(&args.connection, Kind::Producer)? {
         builder = builder.set(&key, value);
     }
     builder.set("compression.type", &args.compression).build()
@@ -51,7 +63,7 @@ fn producer(args: &LoadArgs) -> Result<Producer, Error> {
 
 /// How many partitions the topic has, after it was created if need be.
 async fn partitions(args: &LoadArgs) -> Result<u64, Error> {
-    let admin = topic::admin(&args.connection)?;
+    let admin = settings::admin(&args.connection)?;
     let known = admin.list_topics().await?.into_iter().find(|topic| topic.name == args.topic);
     if let Some(known) = known {
         return Ok(u64::try_from(known.partitions).unwrap_or(1).max(1));

@@ -7,7 +7,7 @@ mod gap;
 mod load;
 mod usage;
 
-use crate::commands::settings;
+use crate::commands::settings::{self, Kind};
 use args::BenchCommand;
 use std::process::ExitCode;
 use tontine::{Consumer, Error, config::ConsumerBuilder};
@@ -35,7 +35,8 @@ fn member(
     if protocol == "classic" {
         builder = builder.set("partition.assignment.strategy", "cooperative-sticky");
     }
-    for (key, value) in settings::of(connection)? {
+    settings::say_what_has_no_effect(connection, &[Kind::Consumer]);
+    for (key, value) in settings::of(connection, Kind::Consumer)? {
         builder = builder.set(&key, value);
     }
     Ok(builder.set("group.id", group).set("group.protocol", protocol))

@@ -1,17 +1,19 @@
 //! `broker`: the embedded broker as a process.
 
+use super::interrupt::interrupted;
 use crate::args::BrokerArgs;
-use crate::output::print;
+use crate::failure::Failure;
+use crate::output::{print, say};
 use std::process::ExitCode;
 use tontine::Error;
 use tontine_broker::config::rows;
-use tontine_broker::{Broker, BrokerConfig};
+use tontine_broker::{Broker, BrokerConfig, StartError};
 
 /// Where the broker listens when nobody says.
 const DEFAULT_ADDRESS: &str = "127.0.0.1:9092";
 
 /// Runs until it is interrupted.
-pub(crate) async fn run(args: BrokerArgs) -> Result<ExitCode, Error> {
+pub(crate) async fn run(args: BrokerArgs) -> Result<ExitCode, Failure> {
     let stop = interrupted();
     let settings = settings_of(&args)?;
     if args.print_config {
@@ -35,9 +37,9 @@ pub(crate) async fn run(args: BrokerArgs) -> Result<ExitCode, Error> {
         builder = builder.data_dir(directory);
     }
     if !builder.ineffective_keys().is_empty() {
-        eprintln!("these keys of Kafka's have no effect here: {}", builder.ineffective_keys().join(", "));
+        say(&format!("these keys of Kafka's have no effect here: {}", builder.ineffective_keys().join(", ")));
     }
-    let broker = builder.start().await.map_err(|error| Error::configuration(error.to_string()))?;
+    let broker = builder.start().await.map_err(why)?;
     print(&format!("listening on {}\n", broker.bootstrap_servers()));
     stop.await;
     broker.stop().await;
@@ -55,7 +57,7 @@ fn settings_of(args: &BrokerArgs) -> Result<Vec<(String, String)>, Error> {
     Ok(settings)
 }
 
-fn print_config(settings: &[(String, String)]) -> Result<ExitCode, Error> {
+fn print_config(settings: &[(String, String)]) -> Result<ExitCode, Failure> {
     let mut config = BrokerConfig::new();
     for (key, value) in settings {
         // Keys without an effect are not among those printed.
@@ -67,22 +69,11 @@ fn print_config(settings: &[(String, String)]) -> Result<ExitCode, Error> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Ends with Ctrl-C or with a polite kill. Both are listened for from the call on, not only when it is waited for.
-pub(crate) fn interrupted() -> impl Future<Output = ()> {
-    #[cfg(unix)]
-    let signals = {
-        use tokio::signal::unix::{SignalKind, signal};
-        signal(SignalKind::interrupt()).ok().zip(signal(SignalKind::terminate()).ok())
-    };
-    async move {
-        #[cfg(unix)]
-        if let Some((mut interrupt, mut terminate)) = signals {
-            tokio::select! {
-                _ = interrupt.recv() => {}
-                _ = terminate.recv() => {}
-            }
-            return;
-        }
-        let _ = tokio::signal::ctrl_c().await;
+/// A port that is taken and a directory that cannot be used are no fault of the typing.
+fn why(error: StartError) -> Failure {
+    let message = error.to_string();
+    match error {
+        StartError::Listen { .. } | StartError::Store(_) => Failure::Failed(message),
+        _ => Failure::Typed(message),
     }
 }

@@ -1,14 +1,18 @@
 //! `consume`: read records, in a group or alone, and write them to standard output.
 
-use super::{broker::interrupted, settings};
+use super::{
+    interrupt::interrupted,
+    settings::{self, Kind},
+};
 use crate::args::{ConsumeArgs, From, RecordFormat};
+use crate::output::say;
 use std::{
     collections::BTreeMap,
     io::{BufWriter, Write},
     process::ExitCode,
     time::Duration,
 };
-use tontine::{Consumer, Error, Record, Records, TopicPartition};
+use tontine::{Admin, Consumer, Error, Record, Records, TopicPartition};
 
 /// How long one poll waits; an interrupt ends it sooner.
 const POLL: Duration = Duration::from_secs(1);
@@ -17,10 +21,12 @@ const POLL: Duration = Duration::from_secs(1);
 pub(crate) async fn run(args: ConsumeArgs) -> Result<ExitCode, Error> {
     let mut stop = std::pin::pin!(interrupted());
     let mut consumer = build(&args)?;
+    let cluster = settings::admin(&args.connection)?;
     let mut ends = tokio::select! {
         () = &mut stop => return Ok(ExitCode::SUCCESS),
-        ends = begin(&mut consumer, &args) => ends?,
+        ends = begin(&cluster, &mut consumer, &args) => ends?,
     };
+    drop(cluster);
     let mut left = args.max_messages.unwrap_or(u64::MAX);
     let mut out = BufWriter::new(std::io::stdout().lock());
     while left > 0 && !ends.as_ref().is_some_and(BTreeMap::is_empty) {
@@ -67,7 +73,7 @@ fn write_all(
 async fn commit(consumer: &mut Consumer, written: BTreeMap<TopicPartition, i64>) -> Result<(), Error> {
     match consumer.commit_sync_offsets(written).await {
         Err(error @ (Error::Lost(_) | Error::RebalanceInProgress)) => {
-            eprintln!("tontine: not committed: {error}")
+            say(&format!("tontine: not committed: {error}"))
         }
         ended => ended?,
     }
@@ -75,9 +81,10 @@ async fn commit(consumer: &mut Consumer, written: BTreeMap<TopicPartition, i64>)
 }
 
 fn build(args: &ConsumeArgs) -> Result<Consumer, Error> {
+    settings::say_what_has_no_effect(&args.connection, &[Kind::Consumer]);
     // A name that was typed wrong must not become a topic; -X can say otherwise.
     let mut builder = Consumer::builder().set("allow.auto.create.topics", "false");
-    for (key, value) in settings::of(&args.connection)? {
+    for (key, value) in settings::of(&args.connection, Kind::Consumer)? {
         builder = builder.set(&key, value);
     }
     // What was written is committed by hand, after it was written.
@@ -98,9 +105,16 @@ fn build(args: &ConsumeArgs) -> Result<Consumer, Error> {
 
 /// Joins the group, or takes every partition when there is none; answers where to stop, when that was asked for.
 async fn begin(
+    cluster: &Admin,
     consumer: &mut Consumer,
     args: &ConsumeArgs,
 ) -> Result<Option<BTreeMap<TopicPartition, i64>>, Error> {
+    // A consumer waits long for a cluster to come back; one that was never there is named sooner.
+    match cluster.describe_cluster().await {
+        // Brokers that do not have this request are there all the same.
+        Err(Error::Unsupported(_)) => {}
+        answered => drop(answered?),
+    }
     if args.group.is_some() {
         consumer.subscribe_topics(args.topic.clone()).await?;
     } else {

@@ -5,7 +5,7 @@ use super::{
     waiting,
 };
 use crate::args::{Format, GroupCommand};
-use crate::output::{Table, print};
+use crate::output::{Table, print, say};
 use serde_json::json;
 use std::{collections::BTreeMap, process::ExitCode};
 use tontine::{
@@ -54,7 +54,7 @@ async fn describe(admin: &Admin, groups: Vec<String>, format: Format) -> Result<
             Ok(picture) if format == Format::Json => objects.push(picture.json()),
             Ok(picture) => text += &picture.text(),
             Err(error) => {
-                eprintln!("tontine: {error}");
+                say(&format!("tontine: {error}"));
                 code = ExitCode::FAILURE;
             }
         }

@@ -1,44 +1,93 @@
 //! `produce`: write lines of standard input, or generated records.
 
-use super::settings;
+use super::{
+    interrupt::interrupted,
+    settings::{self, Kind},
+};
 use crate::args::ProduceArgs;
-use crate::output::progress;
+use crate::failure::Failure;
+use crate::output::{progress, say};
 use std::{collections::VecDeque, process::ExitCode};
 use tokio::io::{AsyncBufReadExt, BufReader, Stdin};
-use tontine::{Error, Producer, ProducerRecord};
+use tontine::{Error, Producer, ProducerRecord, producer::Delivery};
 
 /// How many records may be under way before the oldest is waited for.
 const UNDER_WAY: usize = 20_000;
 
-/// Writes until the input ends or the number is reached.
-pub(crate) async fn run(args: ProduceArgs) -> Result<ExitCode, Error> {
+/// Writes until the input ends, the number is reached, or an interrupt; what was read by then is written all the same. A
+/// second interrupt does not wait for that.
+pub(crate) async fn run(args: ProduceArgs) -> Result<ExitCode, Failure> {
+    let mut stop = std::pin::pin!(interrupted());
     let producer = build(&args)?;
     let bar = progress(args.number, "records");
-    let mut under_way = VecDeque::new();
-    let mut lines = BufReader::new(tokio::io::stdin());
-    let mut written = 0u64;
-    while let Some(record) = next(&args, &mut lines, written).await? {
-        under_way.push_back(producer.send(record).await?);
-        written += 1;
-        bar.inc(1);
-        if under_way.len() > UNDER_WAY
-            && let Some(oldest) = under_way.pop_front()
-        {
-            oldest.await?;
-        }
+    let mut written = Written::default();
+    tokio::select! {
+        biased;
+        () = &mut stop => {}
+        ended = write(&args, &producer, &mut written, &bar) => ended?,
     }
-    producer.flush().await?;
-    for sent in under_way {
-        sent.await?;
-    }
+    let again = interrupted();
+    let finished = tokio::select! {
+        biased;
+        () = again => false,
+        ended = written.finish(&producer) => { ended?; true }
+    };
     bar.finish_and_clear();
-    eprintln!("{written} records written to {}", args.topic);
+    let Written { count, under_way } = written;
+    if !finished {
+        let unknown = under_way.len();
+        return Err(Failure::Failed(format!("{count} records read, {unknown} of them perhaps not written")));
+    }
+    say(&format!("{count} records written to {}", args.topic));
     Ok(ExitCode::SUCCESS)
 }
 
+/// What was handed to the producer.
+#[derive(Default)]
+struct Written {
+    count: u64,
+    under_way: VecDeque<Delivery>,
+}
+
+impl Written {
+    /// Waits until everything is acknowledged.
+    async fn finish(&mut self, producer: &Producer) -> Result<(), Error> {
+        producer.flush().await?;
+        while let Some(oldest) = self.under_way.front_mut() {
+            oldest.await?;
+            self.under_way.pop_front();
+        }
+        Ok(())
+    }
+}
+
+async fn write(
+    args: &ProduceArgs,
+    producer: &Producer,
+    written: &mut Written,
+    bar: &indicatif::ProgressBar,
+) -> Result<(), Failure> {
+    let mut lines = BufReader::new(tokio::io::stdin());
+    while let Some(record) = next(args, &mut lines, written.count).await? {
+        written.under_way.push_back(producer.send(record).await?);
+        written.count += 1;
+        bar.inc(1);
+        if written.under_way.len() > UNDER_WAY
+            && let Some(oldest) = written.under_way.front_mut()
+        {
+            oldest.await?;
+            written.under_way.pop_front();
+        }
+        // Generated records never make the loop wait: an interrupt is to be seen all the same.
+        tokio::task::consume_budget().await;
+    }
+    Ok(())
+}
+
 fn build(args: &ProduceArgs) -> Result<Producer, Error> {
+    settings::say_what_has_no_effect(&args.connection, &[Kind::Producer]);
     let mut builder = Producer::builder();
-    for (key, value) in settings::of(&args.connection)? {
+    for (key, value) in settings::of(&args.connection, Kind::Producer)? {
         builder = builder.set(&key, value);
     }
     builder.set("compression.type", &args.compression).set("acks", &args.acks).build()
@@ -48,13 +97,13 @@ async fn next(
     args: &ProduceArgs,
     lines: &mut BufReader<Stdin>,
     written: u64,
-) -> Result<Option<ProducerRecord>, Error> {
+) -> Result<Option<ProducerRecord>, Failure> {
     if let Some(number) = args.number {
         let value = (written < number).then(|| generated(written, args.size as usize));
         return Ok(value.map(|value| ProducerRecord::to(args.topic.as_str()).value(value)));
     }
     let mut line = Vec::new();
-    let unreadable = |error| Error::misuse(format!("could not read standard input: {error}"));
+    let unreadable = |error| Failure::Failed(format!("could not read standard input: {error}"));
     if lines.read_until(b'\n', &mut line).await.map_err(unreadable)? == 0 {
         return Ok(None);
     }

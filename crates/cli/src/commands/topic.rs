@@ -1,8 +1,8 @@
 //! `topic`: create, list, describe, alter, delete.
 
-use super::settings;
+use super::settings::{self, Kind};
 use crate::args::{Connection, Format, TopicCommand};
-use crate::output::{Table, print};
+use crate::output::{Table, print, say};
 use serde_json::json;
 use std::process::ExitCode;
 use tontine::{
@@ -19,7 +19,7 @@ pub(crate) async fn run(command: TopicCommand) -> Result<ExitCode, Error> {
             new.replication_factor = replication_factor;
             new.configs = settings.into_iter().collect();
             admin(&connection)?.create_topic(new).await?;
-            eprintln!("created {topic} with {partitions} partitions");
+            say(&format!("created {topic} with {partitions} partitions"));
             Ok(ExitCode::SUCCESS)
         }
         TopicCommand::List { internal, format, connection } => {
@@ -40,11 +40,8 @@ pub(crate) async fn run(command: TopicCommand) -> Result<ExitCode, Error> {
 
 /// An admin with the settings of the command.
 pub(crate) fn admin(connection: &Connection) -> Result<Admin, Error> {
-    let mut builder = Admin::builder();
-    for (key, value) in settings::of(connection)? {
-        builder = builder.set(&key, value);
-    }
-    builder.build()
+    settings::say_what_has_no_effect(connection, &[Kind::Admin]);
+    settings::admin(connection)
 }
 
 /// Says for each thing whether it worked; the exit code is 1 when one did not.
@@ -52,9 +49,9 @@ pub(crate) fn report<T>(each: Each<String, T>, done: &str) -> ExitCode {
     let mut code = ExitCode::SUCCESS;
     for (name, result) in each {
         match result {
-            Ok(_) => eprintln!("{done} {name}"),
+            Ok(_) => say(&format!("{done} {name}")),
             Err(error) => {
-                eprintln!("tontine: {error}");
+                say(&format!("tontine: {error}"));
                 code = ExitCode::FAILURE;
             }
         }
@@ -102,7 +99,7 @@ async fn describe(admin: &Admin, topics: Vec<String>, format: Format) -> Result<
                 objects.push(object(&topic, &ends));
             }
             Err(error) => {
-                eprintln!("tontine: {error}");
+                say(&format!("tontine: {error}"));
                 code = ExitCode::FAILURE;
             }
         }
@@ -179,14 +176,14 @@ async fn alter(
     }
     if let Some(total) = partitions {
         admin.create_partitions(topic, total as i32).await?;
-        eprintln!("{topic} has {total} partitions");
+        say(&format!("{topic} has {total} partitions"));
     }
     if !settings.is_empty() {
         let resource = ConfigResource::Topic(topic.to_owned());
         let count = settings.len();
         let changes = settings.into_iter().map(|(key, value)| ConfigChange::Set(key, value));
         admin.alter_configs(&resource, changes).await?;
-        eprintln!("{topic}: {count} settings changed");
+        say(&format!("{topic}: {count} settings changed"));
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -2,7 +2,7 @@
 
 use super::{
     board::Clock,
-    history::{Event, MemberId, Partition, What, runs},
+    history::{Event, MemberId, Partition, Told, What, runs},
 };
 use crate::args::DemoMemberArgs;
 use std::{
@@ -31,12 +31,14 @@ pub(crate) async fn run(args: DemoMemberArgs) -> Result<(), Error> {
         tokio::select! {
             biased;
             () = &mut stop => break,
-            polled = consumer.poll(Duration::from_secs(1)) => match polled {
-                Ok(records) => progress.delivered(&records),
-                Err(error) => progress.tell(What::Trouble(error.to_string())),
-            },
+            polled = consumer.poll(Duration::from_secs(1)) => {
+                told = history(&consumer, &progress, told);
+                match polled {
+                    Ok(records) => progress.delivered(&records),
+                    Err(error) => progress.tell(What::Trouble(error.to_string())),
+                }
+            }
         }
-        told = causes(&consumer, &progress, told);
         if progress.is_committed() {
             continue;
         }
@@ -45,19 +47,25 @@ pub(crate) async fn run(args: DemoMemberArgs) -> Result<(), Error> {
             Err(error) => progress.tell(What::Trouble(error.to_string())),
         }
     }
-    consumer.close().await?;
+    let closed = consumer.close().await;
+    history(&consumer, &progress, told);
+    closed?;
     progress.tell(What::Left);
     Ok(())
 }
 
-/// Tells why the group rebalanced, as far as it was not told yet.
-fn causes(consumer: &Consumer, progress: &Progress, told: u64) -> u64 {
-    for happening in consumer.history().since(told) {
-        if let Happening::Transition(transition) = happening
-            && let Some(cause) = &transition.cause
-        {
-            progress.tell(What::Rebalanced { cause: cause.to_string() });
+/// Tells why the group rebalanced and which callback came of it, as far as it was not told yet.
+fn history(consumer: &Consumer, progress: &Progress, told: u64) -> u64 {
+    let entry = |happening: &Happening| match happening {
+        Happening::Transition(transition) => transition.cause.as_ref().map(|c| Told::Cause(c.to_string())),
+        Happening::Assigned { .. } | Happening::Revoked { .. } | Happening::Lost { .. } => {
+            Some(Told::Callback)
         }
+        _ => None,
+    };
+    let entries: Vec<Told> = consumer.history().since(told).filter_map(entry).collect();
+    if !entries.is_empty() {
+        progress.tell(What::History(entries));
     }
     consumer.history().count()
 }

@@ -1,6 +1,6 @@
 //! The verdict: what was produced against what was delivered and committed.
 
-use super::history::{Event, MemberId, Partition, Step, What};
+use super::history::{Event, MemberId, Partition, Step, What, letter};
 use super::ownership::Ownership;
 use serde::Serialize;
 use std::{
@@ -46,6 +46,21 @@ pub(crate) struct Rebalance {
     pub(crate) kept_gap_ms_max: f64,
     /// Longest silence of a partition that moved.
     pub(crate) moved_gap_ms_max: f64,
+    /// Each partition that had an owner before and after.
+    pub(crate) partitions: Vec<Silence>,
+}
+
+/// How long one partition was silent, and whose it was.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Silence {
+    /// The partition.
+    pub(crate) partition: Partition,
+    /// Its owner before, by its letter.
+    pub(crate) from: char,
+    /// Its owner after.
+    pub(crate) to: char,
+    /// How long nothing of it was delivered.
+    pub(crate) silent_ms: f64,
 }
 
 /// What the producer was told.
@@ -104,12 +119,8 @@ fn count_deliveries(produced: &Produced, events: &[Event], verdict: &mut Verdict
                     verdict.duplicated_after_kill += u64::from(killed.contains(&first) && uncommitted);
                 }
             }
-            What::Started
-            | What::Assigned(_)
-            | What::Revoked(_)
-            | What::Lost(_)
-            | What::Rebalanced { .. } => {}
-            What::Left | What::Killed | What::Trouble(_) => {}
+            What::Started | What::Assigned(_) | What::Revoked(_) | What::Lost(_) => {}
+            What::History(_) | What::Left | What::Killed | What::Trouble(_) => {}
         }
     }
     for (partition, offsets) in produced {
@@ -120,6 +131,11 @@ fn count_deliveries(produced: &Produced, events: &[Event], verdict: &mut Verdict
     }
 }
 
+/// What a rebalance that has just ended has cost.
+pub(crate) fn cost_of(step: &Step, events: &[Event]) -> Rebalance {
+    cost(step, &Ownership::of(events), &Deliveries::of(events))
+}
+
 fn cost(step: &Step, ownership: &Ownership, deliveries: &Deliveries) -> Rebalance {
     let mut result = Rebalance { cause: step.cause.clone(), ..Rebalance::default() };
     for (partition, _) in ownership.partitions() {
@@ -127,6 +143,9 @@ fn cost(step: &Step, ownership: &Ownership, deliveries: &Deliveries) -> Rebalanc
         let after = ownership.owner(partition, step.settled);
         let (Some(before), Some(after)) = (before, after) else { continue };
         let gap = ms(deliveries.longest_gap(partition, step.began, step.settled));
+        let silence =
+            Silence { partition: partition.clone(), from: letter(before), to: letter(after), silent_ms: gap };
+        result.partitions.push(silence);
         if before == after {
             result.kept += 1;
             result.kept_gap_ms_max = result.kept_gap_ms_max.max(gap);
@@ -162,13 +181,17 @@ impl Deliveries {
         times.windows(2).filter(touching).map(|pair| pair[1] - pair[0]).max().unwrap_or_default()
     }
 
-    /// The longest silence of any partition outside all steps, from the first one on.
+    /// The longest silence of any partition between two steps, and after the last one: of a silence that reaches into
+    /// a step, the part outside. So it is there however seldom records come.
     fn calm_gap(&self, steps: &[Step]) -> Duration {
-        let quiet = |from: Duration, to: Duration| steps.iter().all(|s| to < s.began || from > s.settled);
-        let Some(first) = steps.first() else { return Duration::ZERO };
+        let ends = steps.iter().skip(1).map(|step| step.began).chain([Duration::MAX]);
+        let calm: Vec<_> = steps.iter().map(|step| step.settled).zip(ends).collect();
         let pairs = self.times.values().flat_map(|times| times.windows(2));
-        let calm = pairs.filter(|pair| pair[0] >= first.began && quiet(pair[0], pair[1]));
-        calm.map(|pair| pair[1] - pair[0]).max().unwrap_or_default()
+        let within = |pair: &[Duration]| {
+            let part = |(from, to): &(Duration, Duration)| pair[1].min(*to).checked_sub(pair[0].max(*from));
+            calm.iter().filter_map(part).max()
+        };
+        pairs.filter_map(within).max().unwrap_or_default()
     }
 }
 
@@ -249,5 +272,22 @@ mod tests {
         let verdict = judge(&produced(0..2), &events, &[step]);
         assert_eq!((verdict.rebalances[0].moved, verdict.rebalances[0].moved_gap_ms_max), (1, 50.0));
         assert_eq!((verdict.rebalances[0].kept, verdict.rebalances[0].kept_gap_ms_max), (0, 0.0));
+        let moved = Silence { partition: tp(), from: 'A', to: 'B', silent_ms: 50.0 };
+        assert_eq!(verdict.rebalances[0].partitions, [moved]);
+    }
+
+    #[test]
+    fn a_calm_silence_is_what_lies_between_the_steps_however_seldom_records_come() {
+        let step = |began, settled| Step {
+            cause: String::new(),
+            began: Duration::from_millis(began),
+            settled: Duration::from_millis(settled),
+        };
+        let steps = [step(0, 1100), step(3000, 3500)];
+        let every_second = [delivered(1000, 0, 0..1), delivered(2000, 0, 1..2), delivered(3200, 0, 2..3)];
+        let verdict = judge(&produced(0..3), &every_second, &steps);
+        assert_eq!(verdict.calm_gap_ms_max, 1000.0, "from 2000 to the next step");
+        let after = [&every_second[..], &[delivered(5000, 0, 3..4)]].concat();
+        assert_eq!(judge(&produced(0..4), &after, &steps).calm_gap_ms_max, 1500.0);
     }
 }

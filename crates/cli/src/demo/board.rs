@@ -1,6 +1,8 @@
 //! The board that all members write on: what happened so far, and whether the group is at rest.
 
+use super::audit::Rebalance;
 use super::history::{Event, MemberId, Partition, What};
+use super::timeline::Timeline;
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -41,20 +43,21 @@ impl Clock {
 pub(crate) struct Board {
     clock: Clock,
     inner: Arc<Mutex<Inner>>,
-    show: Arc<dyn Fn(&Event) + Send + Sync>,
+    show: Arc<dyn Fn(&str) + Send + Sync>,
 }
 
 #[derive(Default)]
 struct Inner {
     events: Vec<Event>,
+    timeline: Timeline,
     owned: BTreeMap<MemberId, BTreeSet<Partition>>,
     /// Partitions that their present owner has delivered something of since it got them.
     flowing: BTreeSet<(MemberId, Partition)>,
 }
 
 impl Board {
-    /// A board on which nothing is written yet; `show` sees every event as it is written.
-    pub(crate) fn new(clock: Clock, show: impl Fn(&Event) + Send + Sync + 'static) -> Self {
+    /// A board on which nothing is written yet; `show` gets the lines of the timeline.
+    pub(crate) fn new(clock: Clock, show: impl Fn(&str) + Send + Sync + 'static) -> Self {
         Self { clock, inner: Arc::default(), show: Arc::new(show) }
     }
 
@@ -81,8 +84,19 @@ impl Board {
     pub(crate) fn record(&self, event: Event) {
         let mut inner = self.lock();
         inner.apply(&event);
-        (self.show)(&event);
+        inner.timeline.event(&event).iter().for_each(|line| (self.show)(line));
         inner.events.push(event);
+    }
+
+    /// Something is done to the group.
+    pub(crate) fn begin(&self, doing: &str) {
+        let at = self.elapsed();
+        self.lock().timeline.begin(at, doing).iter().for_each(|line| (self.show)(line));
+    }
+
+    /// The group is at rest again.
+    pub(crate) fn settle(&self, at: Duration, took: Duration, cost: &Rebalance) {
+        self.lock().timeline.settle(at, took, cost).iter().for_each(|line| (self.show)(line));
     }
 
     /// Everything that happened so far, in the order in which it happened.
@@ -139,7 +153,7 @@ impl Inner {
                 self.owned.remove(&member);
                 self.flowing.retain(|(m, _)| *m != member);
             }
-            What::Started | What::Committed(_) | What::Rebalanced { .. } | What::Left | What::Trouble(_) => {}
+            What::Started | What::Committed(_) | What::History(_) | What::Left | What::Trouble(_) => {}
         }
     }
 }

@@ -73,17 +73,23 @@ pub(crate) enum What {
     },
     /// A commit was acknowledged.
     Committed(Vec<(Partition, i64)>),
-    /// The group's state changed for a reason that the library names.
-    Rebalanced {
-        /// The reason.
-        cause: String,
-    },
+    /// What the library says went on until now, in its order.
+    History(Vec<Told>),
     /// The member left in good order.
     Left,
     /// The member was killed: nothing of it runs any more.
     Killed,
     /// Something went wrong that the member could go on after.
     Trouble(String),
+}
+
+/// One entry of a member's history.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) enum Told {
+    /// The group's state changed, for this reason.
+    Cause(String),
+    /// One of the three callbacks was called.
+    Callback,
 }
 
 /// A step of the script: something was done to the group, and the group came to rest again.

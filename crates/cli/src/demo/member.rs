@@ -5,14 +5,17 @@
 
 use super::{
     board::Board,
-    history::{Event, MemberId, What},
+    history::{Event, MemberId, What, letter},
 };
-use std::process::Stdio;
+use std::{process::Stdio, time::Duration};
 use tokio::{
     io::{AsyncBufReadExt, BufReader},
     process::{Child, ChildStdout, Command},
     task::JoinHandle,
 };
+
+/// How long a member may take to leave.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A running member.
 pub(crate) struct Member {
@@ -36,6 +39,10 @@ impl Member {
         for (key, value) in settings {
             command.args(["-X", &format!("{key}={value}")]);
         }
+        command.args(["-X", &format!("client.id={}", letter(id))]);
+        // Ctrl-C goes to everything that a terminal runs; members leave when the demo tells them to.
+        #[cfg(unix)]
+        command.process_group(0);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true);
         let mut child = command.spawn()?;
         let stdout =
@@ -44,10 +51,12 @@ impl Member {
         Ok(Self { id, child, reading })
     }
 
-    /// Lets the member finish its batch, commit and leave.
+    /// Lets the member finish its batch, commit and leave. One that takes too long is killed: whoever waits wants to go.
     pub(crate) async fn leave(mut self) {
         drop(self.child.stdin.take());
-        let _ = self.child.wait().await;
+        if tokio::time::timeout(PATIENCE, self.child.wait()).await.is_err() {
+            let _ = self.child.kill().await;
+        }
         let _ = self.reading.await;
     }
 

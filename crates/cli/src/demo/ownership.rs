@@ -29,7 +29,7 @@ impl Ownership {
                 }
                 What::Killed => ownership.end_all(event),
                 What::Started | What::Delivered { .. } | What::Committed(_) => {}
-                What::Rebalanced { .. } | What::Left | What::Trouble(_) => {}
+                What::History(_) | What::Left | What::Trouble(_) => {}
             }
         }
         ownership

@@ -2,6 +2,7 @@
 
 use super::audit::Produced;
 use super::history::Partition;
+use crate::failure::Failure;
 use std::{
     collections::VecDeque,
     sync::{
@@ -38,9 +39,17 @@ impl Writer {
     }
 
     /// Stops writing; answers what was acknowledged.
-    pub(crate) async fn finish(self) -> Result<Produced, Error> {
+    pub(crate) async fn finish(mut self) -> Result<Produced, Failure> {
         self.stop.store(true, Ordering::Relaxed);
-        self.task.await.map_err(|error| Error::misuse(format!("the producer's task failed: {error}")))?
+        let failed = |error| Failure::Failed(format!("the producer's task failed: {error}"));
+        Ok((&mut self.task).await.map_err(failed)??)
+    }
+}
+
+impl Drop for Writer {
+    /// Nobody waits for it any more: it must not go on writing to a topic that is about to be deleted.
+    fn drop(&mut self) {
+        self.task.abort();
     }
 }
 

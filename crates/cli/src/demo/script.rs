@@ -1,8 +1,9 @@
 //! What is done to the group, and waiting until it is at rest again.
 
 use super::{
+    audit,
     board::Board,
-    history::{MemberId, Step},
+    history::{MemberId, Step, letter},
     member::Member,
 };
 use std::time::Duration;
@@ -34,11 +35,13 @@ impl Stage {
     /// Starts members, and waits until the group is at rest.
     pub(crate) async fn join(&mut self, count: usize) -> std::io::Result<()> {
         let began = self.board.elapsed();
+        let cause = if count == 1 { "a member joins".to_owned() } else { format!("{count} members join") };
+        let letters: Vec<String> = (self.next_id..).take(count).map(|id| letter(id).to_string()).collect();
+        self.board.begin(&format!("{cause}: {}", letters.join(", ")));
         for _ in 0..count {
             self.members.push(Member::start(self.next_id, &self.topic, &self.settings, self.board.clone())?);
             self.next_id += 1;
         }
-        let cause = if count == 1 { "a member joins".to_owned() } else { format!("{count} members join") };
         self.settle(cause, began).await;
         Ok(())
     }
@@ -47,6 +50,7 @@ impl Stage {
     pub(crate) async fn leave(&mut self) {
         let Some(member) = self.members.pop() else { return };
         let began = self.board.elapsed();
+        self.board.begin(&format!("a member leaves: {}", letter(member.id)));
         member.leave().await;
         self.settle("a member leaves".to_owned(), began).await;
     }
@@ -55,6 +59,7 @@ impl Stage {
     pub(crate) async fn kill(&mut self) {
         let Some(member) = self.members.pop() else { return };
         let began = self.board.elapsed();
+        self.board.begin(&format!("a member is killed: {}", letter(member.id)));
         member.kill(&self.board).await;
         self.settle("a member is killed".to_owned(), began).await;
     }
@@ -66,13 +71,16 @@ impl Stage {
         while !self.board.at_rest(&ids, self.partitions) && self.board.elapsed() < limit {
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
-        self.steps.push(Step { cause, began, settled: self.board.elapsed() });
+        let step = Step { cause, began, settled: self.board.elapsed() };
+        let cost = audit::cost_of(&step, &self.board.events());
+        self.board.settle(step.settled, step.settled.saturating_sub(began), &cost);
+        self.steps.push(step);
     }
 
     /// Everybody leaves in good order, one after the other.
     pub(crate) async fn end(&mut self) {
-        for member in self.members.drain(..) {
-            member.leave().await;
+        while !self.members.is_empty() {
+            self.members.remove(0).leave().await;
         }
     }
 }

@@ -26,6 +26,93 @@ async fn what_is_typed_wrong_exits_with_2_and_says_what_is_right() {
     wrong(&["produce", "-t", "orders", "-z", "brotli"], "compression.type").await;
     wrong(&["produce", "-t", "orders", "--acks", "2"], "acks").await;
     wrong(&["topic", "create", "orders", "--partitions", "0"], "--partitions").await;
+    wrong(&["topic", "create", "orders", "--replication-factor", "0"], "--replication-factor").await;
+    wrong(&["topic", "alter", "orders", "--partitions", "0"], "--partitions").await;
+    wrong(&["demo", "--protocol", "consumer", "--assignor", "range"], "has no effect with").await;
+}
+
+#[tokio::test]
+async fn a_name_that_no_broker_could_accept_is_refused_by_every_command_before_anything_is_sent() {
+    let commands: [&[&str]; 8] = [
+        &["topic", "create"],
+        &["topic", "describe", "orders"],
+        &["topic", "alter", "--partitions", "2"],
+        &["topic", "delete"],
+        &["produce", "-t"],
+        &["consume", "-t"],
+        &["broker", "--topic"],
+        &["bench", "gap", "-g", "g", "-t"],
+    ];
+    for name in ["", "..", "a b"] {
+        for command in commands {
+            run(&[command, &[name]].concat()).await.failed(2, "cannot be a topic");
+        }
+    }
+    let commands: [&[&str]; 3] =
+        [&["group", "describe"], &["group", "delete"], &["consume", "-t", "t", "-g"]];
+    for command in commands {
+        run(&[command, &[" "]].concat()).await.failed(2, "it must not be blank");
+    }
+}
+
+#[tokio::test]
+async fn a_file_of_settings_serves_every_command_and_its_typos_none() {
+    let broker = Broker::start(&["--topic", "orders:1"]).await;
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("client.properties");
+    let file = path.to_str().unwrap();
+    let shared =
+        "session.timeout.ms=10000\nlinger.ms=1\nmax.poll.records=7\nkey.serializer=x\nclient.id=me\n";
+    std::fs::write(&path, shared).unwrap();
+    let commands: [&[&str]; 4] = [
+        &["topic", "list"],
+        &["produce", "-t", "orders", "-n", "1"],
+        &["consume", "-t", "orders", "-g", "g", "--from", "earliest", "-n", "1"],
+        &["group", "describe", "g"],
+    ];
+    for command in commands {
+        broker.run(&[command, &["--config", file]].concat()).await.ok();
+    }
+    std::fs::write(&path, "sesion.timeout.ms=10000\n").unwrap();
+    for command in commands {
+        broker
+            .run(&[command, &["--config", file]].concat())
+            .await
+            .failed(2, "`sesion.timeout.ms` is not a setting");
+    }
+    let ran = broker.run(&["topic", "list", "-X", "linger.ms=1"]).await;
+    assert!(ran.stderr.contains("-X linger.ms has no effect on this command"), "{ran:?}");
+    ran.ok();
+}
+
+#[tokio::test]
+async fn settings_that_do_not_go_well_together_are_warned_about() {
+    let broker = Broker::start(&["--topic", "orders:1"]).await;
+    let read = ["consume", "-t", "orders", "-g", "q", "-n", "0", "-X", "session.timeout.ms=7000"];
+    let ran = broker.run(&read).await;
+    assert!(ran.stderr.contains("session.timeout.ms (7000) is shorter than three times"), "{ran:?}");
+    assert!(!ran.stderr.contains('\u{1b}'), "no colours where no terminal is: {ran:?}");
+    ran.ok();
+}
+
+#[tokio::test]
+async fn nobody_has_to_wait_a_minute_to_hear_that_there_is_no_broker() {
+    // The kernel takes the connections; nobody reads them.
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let within = |seconds: u64| format!("within {seconds}s");
+    let silent = async |arguments: &[&str], limit: String| {
+        let ran = run(&[arguments, &["-b", &address]].concat()).await;
+        assert!(ran.stderr.contains(&limit) && ran.stderr.contains(&address), "{ran:?}");
+        ran.failed(1, &address);
+    };
+    let commands: [&[&str]; 4] =
+        [&["topic", "list"], &["group", "list"], &["consume", "-t", "t"], &["consume", "-t", "t", "-g", "g"]];
+    let all = commands.map(|arguments| silent(arguments, within(10)));
+    let [a, b, c, d] = all;
+    let demo = silent(&["demo"], within(10));
+    let produce = silent(&["produce", "-t", "t", "-n", "1"], within(15));
+    tokio::join!(a, b, c, d, demo, produce);
 }
 
 #[tokio::test]

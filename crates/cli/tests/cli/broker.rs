@@ -28,7 +28,7 @@ async fn several_nodes_say_where_each_of_them_listens() {
 #[tokio::test]
 async fn a_port_in_use_is_a_clear_error() {
     let broker = Broker::start(&[]).await;
-    run(&["broker", "--listen", &broker.address]).await.failed(2, "another process listens there");
+    run(&["broker", "--listen", &broker.address]).await.failed(1, "another process listens there");
 }
 
 #[tokio::test]
@@ -36,6 +36,7 @@ async fn a_setting_that_is_none_names_the_nearest_and_a_wrong_address_says_how_t
     let listen = ["broker", "--listen", "127.0.0.1:0"];
     let wrong = async |more: &[&str], saying: &str| run(&[&listen, more].concat()).await.failed(2, saying);
     wrong(&["--config", "num.partitons=3"], "did you mean `num.partitions`?").await;
+    wrong(&["--config", "foo=bar"], "unknown configuration key `foo`: docs/BROKER.md").await;
     wrong(&["--config", "num.partitions=0"], "num.partitions").await;
     wrong(&["--config", "num.partitions"], "is not key=value").await;
     wrong(&["--topic", "orders:none"], "is not name:partitions").await;

@@ -111,7 +111,7 @@ async fn a_directory_that_cannot_be_used_is_a_clear_error() {
     let directory = directory();
     let path = directory.path().to_str().unwrap();
     let wrong = async |saying: &str| {
-        run(&["broker", "--listen", "127.0.0.1:0", "--data-dir", path]).await.failed(2, saying)
+        run(&["broker", "--listen", "127.0.0.1:0", "--data-dir", path]).await.failed(1, saying)
     };
     let broker = start(&directory, &[]).await;
     wrong("is used by another broker").await;
@@ -123,5 +123,5 @@ async fn a_directory_that_cannot_be_used_is_a_clear_error() {
     let file = directory.path().join("file");
     std::fs::write(&file, "").unwrap();
     let file = file.to_str().unwrap();
-    run(&["broker", "--listen", "127.0.0.1:0", "--data-dir", file]).await.failed(2, "must be a directory");
+    run(&["broker", "--listen", "127.0.0.1:0", "--data-dir", file]).await.failed(1, "must be a directory");
 }

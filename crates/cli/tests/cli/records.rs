@@ -2,7 +2,7 @@
 
 use super::rig::*;
 use std::{collections::BTreeMap, process::Stdio};
-use tokio::io::BufReader;
+use tokio::io::{AsyncWriteExt, BufReader};
 
 fn numbers(count: usize) -> String {
     (1..=count).map(|n| format!("{n}\n")).collect()
@@ -136,4 +136,35 @@ async fn the_environment_names_the_cluster() {
     let child =
         command.env("TONTINE_BOOTSTRAP_SERVER", &broker.address).stdin(Stdio::null()).spawn().unwrap();
     assert!(ended(child).await.ok().contains("orders"));
+}
+
+#[tokio::test]
+async fn an_interrupt_ends_the_reading_of_a_producer_and_what_was_read_is_written_and_counted() {
+    for name in ["INT", "TERM"] {
+        let broker = Broker::start(&["--topic", "orders:1"]).await;
+        let produce = ["produce", "-t", "orders", "-X", "linger.ms=0"];
+        let mut child = broker.command(&produce).stdin(Stdio::piped()).spawn().unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        stdin.write_all(b"1\n2\n3\nnot a whole li").await.unwrap();
+        let read = ["consume", "-t", "orders", "--from", "earliest", "-n", "3", "--format", "value"];
+        assert_eq!(broker.run(&read).await.ok(), "1\n2\n3\n", "it has read them");
+        signal(&child, name);
+        let ran = ended(child).await;
+        assert_eq!(ran.stderr, "3 records written to orders\n");
+        assert_eq!(ran.ok(), "");
+    }
+}
+
+#[tokio::test]
+async fn an_interrupt_ends_the_generating_of_records_as_well() {
+    let broker = Broker::start(&["--topic", "orders:1"]).await;
+    let child = broker.command(&["produce", "-t", "orders", "-n", "1000000000"]).spawn().unwrap();
+    let read = ["consume", "-t", "orders", "--from", "earliest", "-n", "1", "--format", "value"];
+    broker.run(&read).await.ok();
+    signal(&child, "INT");
+    let ran = ended(child).await;
+    let count: u64 = ran.stderr.split(' ').next().unwrap().parse().unwrap();
+    let read = ["consume", "-t", "orders", "--from", "earliest", "-e", "--format", "value"];
+    assert_eq!(broker.run(&read).await.ok().lines().count() as u64, count, "it counts what it wrote");
+    ran.ok();
 }

@@ -179,6 +179,16 @@ mod tests {
     }
 
     #[test]
+    fn keys_of_other_clients_are_told_from_typos() {
+        assert!(!AdminConfig::knows("session.timeout.ms") && ConsumerConfig::knows("session.timeout.ms"));
+        assert!(AdminConfig::knows("metadata.broker.list") && AdminConfig::knows("ssl.keystore.location"));
+        for key in ["session.timeout.ms", "linger.ms", "key.serializer", "key.deserializer", "client.id"] {
+            assert!(crate::config::is_key_of_a_client(key), "{key}");
+        }
+        assert!(!crate::config::is_key_of_a_client("sesion.timeout.ms"));
+    }
+
+    #[test]
     fn a_value_out_of_range_names_the_range() {
         assert_eq!(
             consumer(&[("max.poll.records", "0")]).unwrap_err(),

@@ -26,3 +26,9 @@ pub use producer::{ProducerBuilder, ProducerConfig};
 pub use properties::properties;
 pub use table::{Row, Scope};
 pub use value::{IntoSetting, Range, Value};
+
+/// Whether some kind of client accepts `key`: for programs that share one file of settings among several clients and
+/// leave out, for each of them, what belongs to the others.
+pub fn is_key_of_a_client(key: &str) -> bool {
+    ConsumerConfig::knows(key) || ProducerConfig::knows(key) || AdminConfig::knows(key)
+}

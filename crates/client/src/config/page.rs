@@ -32,8 +32,8 @@ fn section<C>(out: &mut String, title: &str, rows: &[Row<C>], defaults: &C) {
         let values = if range.is_empty() { kind.to_owned() } else { format!("{kind}, {range}") };
         let scope = match row.scope {
             Scope::Both => "",
-            Scope::Classic => " Only with `group.protocol=classic`.",
-            Scope::Consumer => " Only with `group.protocol=consumer`.",
+            Scope::Classic => " Not with `group.protocol=consumer`.",
+            Scope::Consumer => " Not with `group.protocol=classic`.",
         };
         let also = match row.aliases {
             [] => String::new(),

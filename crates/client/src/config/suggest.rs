@@ -9,14 +9,19 @@ pub(super) fn accept_ignored(
     ignored: &[&[&str]],
     known: impl Iterator<Item = &'static str>,
 ) -> Result<(), Error> {
-    let matches = |name: &&str| if name.ends_with('.') { key.starts_with(*name) } else { key == *name };
-    if ignored.iter().flat_map(|list| list.iter()).any(matches) {
+    if is_ignored(key, ignored) {
         return Ok(());
     }
     Err(Error::configuration(match nearest(key, known) {
         Some(near) => format!("`{key}` is not a setting: did you mean `{near}`?"),
         None => format!("`{key}` is not a setting: docs/CONFIG.md lists them all"),
     }))
+}
+
+/// Whether the key is one of those that are known to mean nothing here.
+pub(super) fn is_ignored(key: &str, ignored: &[&[&str]]) -> bool {
+    let matches = |name: &&str| if name.ends_with('.') { key.starts_with(*name) } else { key == *name };
+    ignored.iter().flat_map(|list| list.iter()).any(matches)
 }
 
 /// The known key that the fewest edits lead to, unless they are so many that it is another word.

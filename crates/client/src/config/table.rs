@@ -84,6 +84,12 @@ macro_rules! table {
                 crate::config::suggest::accept_ignored(key, value, $ignored, keys)
             }
 
+            /// Whether this kind of client accepts `key`: it is a row, or known to have no effect.
+            pub fn knows(key: &str) -> bool {
+                let is_row = |row: &crate::config::Row<Self>| row.key == key || row.aliases.contains(&key);
+                Self::ROWS.iter().any(is_row) || crate::config::suggest::is_ignored(key, $ignored)
+            }
+
             /// Sets every line of a `.properties` file.
             pub fn set_properties(&mut self, text: &str) -> Result<(), crate::Error> {
                 crate::config::properties(text)?.iter().try_for_each(|(key, value)| self.set(key, value))
