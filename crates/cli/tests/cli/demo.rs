@@ -85,7 +85,13 @@ async fn an_interrupted_demo_leaves_nothing_on_a_cluster() {
         let broker = Broker::start(&short_sessions()).await;
         let mut child = broker.command(&["demo"]).spawn().unwrap();
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
-        while !line(&mut stdout).await.contains("assigned") {}
+        loop {
+            let said = line(&mut stdout).await;
+            assert_ne!(said, "", "it ends before anybody has partitions");
+            if said.contains("assigned") {
+                break;
+            }
+        }
         signal(&child, name);
         let mut rest = String::new();
         timeout(LONG, stdout.read_to_string(&mut rest)).await.expect("it ends").unwrap();
@@ -142,7 +148,7 @@ async fn the_timeline_tells_who_came_and_went_why_and_what_it_cost() {
         has(&format!(" s  >  {what}"));
     }
     for what in
-        ["A  rebalance, because member joined: A", "A  assigned", "A  revoked", "A  committed 0:", "A  left"]
+        ["A  rebalance, because member joined: A", "A  assigned", "A  revoked", "A  committed ", "A  left"]
     {
         has(&format!(" s  {what}"));
     }

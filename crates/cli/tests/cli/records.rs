@@ -158,7 +158,20 @@ async fn an_interrupt_ends_the_reading_of_a_producer_and_what_was_read_is_writte
 #[tokio::test]
 async fn an_interrupt_ends_the_generating_of_records_as_well() {
     let broker = Broker::start(&["--topic", "orders:1"]).await;
-    let child = broker.command(&["produce", "-t", "orders", "-n", "1000000000"]).spawn().unwrap();
+    let child = broker
+        .command(&[
+            "produce",
+            "-t",
+            "orders",
+            "-n",
+            "1000000000",
+            "--size",
+            "1000",
+            "-X",
+            "buffer.memory=20000",
+        ])
+        .spawn()
+        .unwrap();
     let read = ["consume", "-t", "orders", "--from", "earliest", "-n", "1", "--format", "value"];
     broker.run(&read).await.ok();
     signal(&child, "INT");
