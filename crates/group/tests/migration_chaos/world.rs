@@ -364,7 +364,13 @@ impl World {
             Response::ConsumerGroupHeartbeat(answer) => self.beaten(index, answer),
             Response::JoinGroup(answer) => self.joined(index, answer),
             Response::SyncGroup(answer) => self.synced(index, answer),
-            Response::Heartbeat(answer) => self.told(index, answer.error_code),
+            Response::Heartbeat(answer) => {
+                // Only of a heartbeat is it sure that it counts as a sign of life when it is answered so.
+                if matches!(answer.error_code, ErrorCode::NONE | ErrorCode::REBALANCE_IN_PROGRESS) {
+                    self.members[index].heard = self.now;
+                }
+                self.told(index, answer.error_code);
+            }
             other => panic!("{other:?}"),
         }
     }
@@ -433,8 +439,8 @@ impl World {
     fn told(&mut self, index: usize, code: ErrorCode) {
         let member = &mut self.members[index];
         match code {
-            ErrorCode::NONE => member.heard = self.now,
-            ErrorCode::REBALANCE_IN_PROGRESS => (member.next, member.heard) = (Next::Join, self.now),
+            ErrorCode::NONE => {}
+            ErrorCode::REBALANCE_IN_PROGRESS => member.next = Next::Join,
             ErrorCode::COORDINATOR_NOT_AVAILABLE | ErrorCode::NOT_COORDINATOR => {}
             ErrorCode::ILLEGAL_GENERATION => member.lose(),
             ErrorCode::UNKNOWN_MEMBER_ID | ErrorCode::FENCED_INSTANCE_ID => {
