@@ -9,18 +9,31 @@ async fn a_loaded_topic_is_consumed_to_the_record_and_the_line_has_every_figure(
     let ran = broker.run(&[&load[..], &["-z", "lz4"]].concat()).await;
     assert!(ran.stderr.contains("2000 records of 50 bytes written to orders"), "{ran:?}");
     assert_eq!(ran.ok(), "", "figures go to standard output, and there are none");
-    let read = ["bench", "consume", "-t", "orders", "-g", "g", "-n", "2000"];
-    let tuned = ["--mode", "tuned", "-X", "fetch.max.bytes=100000"];
-    let line = broker.run(&[&read[..], &tuned].concat()).await.json();
-    assert_eq!((&line["peer"], &line["mode"]), (&"tontine".into(), &"tuned".into()));
-    assert_eq!(line["protocol"], "classic");
-    assert_eq!((line["records"].as_u64(), line["bytes"].as_u64()), (Some(2000), Some(100_000)));
-    let figures = ["first_record_ms", "wall_s", "cpu_s", "cpu_ns_per_record", "records_per_s", "max_rss_kb"];
-    let whole = ["wall_s", "cpu_s", "cpu_ns_per_record", "records_per_s"].map(|f| format!("subscribe_{f}"));
-    for figure in figures.map(str::to_owned).iter().chain(&whole) {
-        assert!(line[figure].as_f64().is_some_and(|value| value >= 0.0), "{figure}: {line}");
+    for protocol in ["classic", "consumer"] {
+        let read = ["bench", "consume", "-t", "orders", "-n", "2000", "-g", protocol, "--protocol", protocol];
+        let tuned = ["--mode", "tuned", "-X", "fetch.max.bytes=100000"];
+        let line = broker.run(&[&read[..], &tuned].concat()).await.json();
+        assert_eq!((&line["peer"], &line["mode"]), (&"tontine".into(), &"tuned".into()));
+        assert_eq!(line["protocol"], protocol);
+        assert_eq!((line["records"].as_u64(), line["bytes"].as_u64()), (Some(2000), Some(100_000)));
+        for figure in FIGURES {
+            assert!(line[figure].as_f64().is_some_and(|value| value >= 0.0), "{figure}: {line}");
+        }
     }
 }
+
+const FIGURES: [&str; 10] = [
+    "first_record_ms",
+    "wall_s",
+    "cpu_s",
+    "cpu_ns_per_record",
+    "records_per_s",
+    "subscribe_wall_s",
+    "subscribe_cpu_s",
+    "subscribe_cpu_ns_per_record",
+    "subscribe_records_per_s",
+    "max_rss_kb",
+];
 
 #[tokio::test]
 async fn loading_a_topic_that_exists_fills_all_its_partitions() {
