@@ -311,6 +311,15 @@ pub(crate) enum GroupCommand {
         #[command(flatten)]
         connection: Connection,
     },
+    /// Put the audit logs of a group's members together and prove: no overlap, no gap, no commit after a release
+    Audit {
+        /// Files that consumers wrote with audit.log=FILE
+        #[arg(required = true)]
+        files: Vec<PathBuf>,
+        /// How much the clocks of the members' machines may differ, in milliseconds
+        #[arg(long, value_name = "MS", default_value_t = 0)]
+        clock_skew: u32,
+    },
     /// Delete groups and their offsets
     Delete {
         /// The groups

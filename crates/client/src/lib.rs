@@ -2,6 +2,7 @@
 
 #[cfg(feature = "net")]
 pub mod admin;
+pub mod audit;
 pub mod cluster;
 pub mod config;
 #[cfg(feature = "net")]

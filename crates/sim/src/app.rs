@@ -7,11 +7,11 @@ use crate::{
     client::{After, Client, Doing, Wish},
     fact::{Fact, Life},
     workload::Commits,
-    world::{GROUP, TOPICS, World},
+    world::{GROUP, World},
 };
 use std::{collections::BTreeSet, time::Duration};
 use tontine::{
-    Error, OffsetAndMetadata, Records, TopicPartition, desk::Turn, machine::Machine, state::StepKind,
+    Error, OffsetAndMetadata, Record, Records, TopicPartition, desk::Turn, machine::Machine, state::StepKind,
 };
 use tontine_group::Instant;
 use tontine_wire::api::{Response, describe_groups::DescribeGroupsRequest};
@@ -31,7 +31,7 @@ impl World {
     /// An application has something to do.
     pub(crate) fn app(&mut self, life: Life) {
         let now = self.now;
-        let due = |client: &Client| client.app_at.is_some_and(|at| at <= now);
+        let due = |client: &Box<Client>| client.app_at.is_some_and(|at| at <= now);
         if !self.clients.get(&life).is_some_and(due) {
             return;
         }
@@ -49,6 +49,9 @@ impl World {
     fn flush(&mut self, client: &mut Client) {
         for command in client.desk.commands().collect::<Vec<_>>() {
             client.state.handle_command(client.clock(self.now), command);
+        }
+        for entry in client.desk.audit_entries() {
+            self.audit.add(client.life.to_string(), entry);
         }
         self.pump(client);
     }
@@ -152,8 +155,7 @@ impl World {
         }
         self.exchange(client);
         if client.desk.subscription().is_empty() {
-            let topics: BTreeSet<_> = TOPICS.into_iter().map(Into::into).collect();
-            let result = client.desk.subscribe(topics);
+            let result = client.desk.subscribe(self.wanted.clone());
             self.told(client, result);
         }
         let result = client.desk.begin_poll(client.clock(self.now));
@@ -223,8 +225,12 @@ impl World {
         for run in records.partitions() {
             let (mut first, mut next) = (None, 0);
             for record in run.iter() {
-                let expected = format!("{}:{}", run.partition(), record.offset());
-                if record.value() != Some(expected.as_bytes()) || first.is_some() && record.offset() != next {
+                if let Some(handler) = &mut client.handler {
+                    handler(&record);
+                }
+                if !self.holds_what_it_should(run.partition(), &record)
+                    || first.is_some() && record.offset() != next
+                {
                     let why = format!("offset {} holds {:?}", record.offset(), record.value());
                     self.record(Fact::Garbled(client.life, run.partition().clone(), why));
                 }
@@ -237,6 +243,10 @@ impl World {
             self.record(Fact::Delivered(client.life, run.partition().clone(), first, next));
         }
         self.work(client)
+    }
+
+    fn holds_what_it_should(&self, partition: &TopicPartition, record: &Record<'_>) -> bool {
+        self.foreign_records || record.value() == Some(format!("{partition}:{}", record.offset()).as_bytes())
     }
 
     /// Who is a member matters when two hold one partition.
@@ -252,7 +262,7 @@ impl World {
         if let Some((_, mut members)) = self.group() {
             let generation =
                 |client: &Client| client.desk.membership().map(|membership| membership.generation);
-            let everybody = || self.clients.values().chain([who]);
+            let everybody = || self.clients.values().map(|client| &**client).chain([who]);
             let newest = everybody().filter_map(generation).max();
             let left_behind =
                 everybody().filter(|other| other.profile.instance.is_some() && generation(other) < newest);
@@ -279,7 +289,7 @@ impl World {
         let commits = match client.profile.commits {
             Commits::Auto => false,
             // A member that waits for a commit after each record may be slower than what is written: it catches up in the end.
-            Commits::Sync if self.healed => client.polls.is_multiple_of(16),
+            Commits::Sync if self.healed && !self.foreign_records => client.polls.is_multiple_of(16),
             Commits::Sync | Commits::Async => true,
             Commits::Seldom => client.polls.is_multiple_of(8),
         };
@@ -307,6 +317,9 @@ impl World {
         self.counts.count(format!("callbacks: {kind:?}"));
         self.learn_name(client);
         self.record(Fact::Began(client.life, kind, partitions.clone()));
+        if let Some(listener) = &mut client.listener {
+            listener(kind, &partitions);
+        }
         let (mut length, mut fails) = (self.random.millis(0, client.profile.callback), false);
         if let Some(bad) = client.bad_callback.take().filter(|_| !self.healed) {
             (length, fails) = bad;

@@ -10,13 +10,21 @@ use std::{
     time::Duration,
 };
 use tontine::{
-    Error, TopicPartition,
+    Error, Record, TopicPartition,
     cluster::ConnId,
     config::ConsumerBuilder,
     desk::Desk,
     state::{CallId, ConsumerSettings, ConsumerState, Event, StepKind},
 };
 use tontine_group::Instant;
+
+/// The wall clock when a run begins.
+pub(crate) const UNIX_MS: i64 = 1_700_000_000_000;
+
+/// What is done with each record that an application is handed.
+pub(crate) type Handler = Box<dyn FnMut(&Record<'_>)>;
+/// What a listener does.
+pub(crate) type Listener = Box<dyn FnMut(StepKind, &[TopicPartition])>;
 
 /// What the application is doing.
 #[derive(Debug)]
@@ -92,11 +100,14 @@ pub(crate) struct Client {
     pub(crate) cut_off_until: Instant,
     pub(crate) polls: u64,
     pub(crate) named: Option<String>,
+    pub(crate) handler: Option<Handler>,
+    pub(crate) listener: Option<Listener>,
     /// When the process began, to count its clock from.
     pub(crate) born: Instant,
 }
 
 impl Client {
+    /// A consumer that has not done anything yet.
     pub(crate) fn new(
         life: Life,
         profile: Profile,
@@ -117,6 +128,7 @@ impl Client {
             .set("heartbeat.interval.ms", plan.heartbeat.to_string())
             .set("max.poll.interval.ms", plan.max_poll.to_string())
             .set("max.poll.records", plan.max_poll_records.to_string())
+            .set("audit.log", "in memory")
             .set("metadata.max.age.ms", "3000")
             .set("request.timeout.ms", "8000")
             .set("default.api.timeout.ms", "10000")
@@ -124,7 +136,10 @@ impl Client {
         if let Some(instance) = &profile.instance {
             builder = builder.set("group.instance.id", instance);
         }
-        let settings = ConsumerSettings::new(builder, 1_700_000_000_000)?;
+        let settings = ConsumerSettings::new(
+            builder,
+            UNIX_MS + i64::try_from(born.since_origin().as_millis()).unwrap_or(0),
+        )?;
         let desk = Desk::new(&settings);
         let state = ConsumerState::new(settings, seed);
         Ok(Self {
@@ -143,6 +158,8 @@ impl Client {
             cut_off_until: Instant::ZERO,
             polls: 0,
             named: None,
+            handler: None,
+            listener: None,
             born,
         })
     }

@@ -65,6 +65,8 @@ pub enum Fact {
         /// How long that took.
         time: Duration,
     },
+    /// What members wrote down does not fit together.
+    Unfit(String),
     /// More happened at one point in time than can be right.
     Storm(String),
     /// Offsets of a log at the end of the run.
@@ -107,6 +109,7 @@ impl fmt::Display for Fact {
                 let seconds = time.as_secs_f64();
                 write!(f, "at rest: {members} members, {requests} requests, {joins} joins in {seconds:.1} s")
             }
+            Self::Unfit(what) => write!(f, "the members' own logs: {what}"),
             Self::Storm(what) => write!(f, "storm: {what}"),
             Self::Log(what, from, to) => write!(f, "{what} holds {from}..{to}"),
             Self::End => f.write_str("the end"),

@@ -16,6 +16,7 @@ mod network;
 mod phases;
 pub mod random;
 pub mod report;
+pub mod script;
 mod trouble;
 pub mod workload;
 mod world;

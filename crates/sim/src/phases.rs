@@ -43,12 +43,12 @@ impl World {
     }
 
     /// Everything that may have to run out one after the other before the group can rest.
-    fn patience(&self) -> Duration {
+    pub(crate) fn patience(&self) -> Duration {
         let request = Duration::from_secs(8);
         Duration::from_millis(2 * self.plan.session + 3 * self.plan.max_poll) + 4 * request
     }
 
-    fn settle(&mut self, within: Duration) {
+    pub(crate) fn settle(&mut self, within: Duration) {
         let (since, end) = (self.now, self.now + within);
         while self.failure.is_none() {
             match self.what_is_missing() {
@@ -93,7 +93,8 @@ impl World {
         if calm < Duration::from_millis(self.plan.heartbeat) + CALM {
             return Some(format!("the group changed {} ms ago", calm.as_millis()));
         }
-        let generation = |client: &Client| client.desk.membership().map(|membership| membership.generation);
+        let generation =
+            |client: &Box<Client>| client.desk.membership().map(|membership| membership.generation);
         let mut generations: Vec<_> = self.clients.values().map(generation).collect();
         generations.dedup();
         (generations.len() != 1 || generations == [None]).then(|| {
@@ -141,12 +142,27 @@ impl World {
         self.record(Fact::Rested { members, requests, joins, time: REST });
     }
 
-    fn finish(mut self, seed: u64) -> Outcome {
+    /// Puts together what members wrote down.
+    pub(crate) fn judge_logs(&mut self) {
+        let verdict = self.audit.judge();
+        self.counts.add("ownerships audited", u64::try_from(verdict.ownerships).unwrap_or(0));
+        if let Some(problem) = verdict.problems.first() {
+            self.record(Fact::Unfit(problem.to_string()));
+        }
+    }
+
+    /// Says what every log holds: all of it has to have been handed out.
+    pub(crate) fn say_logs(&mut self) {
         for name in self.partitions() {
             if let Some((from, to)) = self.broker.log_offsets(&name.topic, name.partition) {
                 self.record(Fact::Log(name, from, to));
             }
         }
+    }
+
+    fn finish(mut self, seed: u64) -> Outcome {
+        self.say_logs();
+        self.judge_logs();
         self.record(Fact::End);
         let failure = self.failure.take().map(|(invariant, why)| Failure {
             seed,

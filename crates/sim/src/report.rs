@@ -33,6 +33,18 @@ impl fmt::Display for Failure {
 }
 
 impl Failure {
+    /// As a test tells it: there is no command that replays it but the test itself.
+    pub fn in_a_test(&self) -> impl fmt::Display + '_ {
+        struct InATest<'a>(&'a Failure);
+        impl fmt::Display for InATest<'_> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                writeln!(f, "\"{}\" does not hold: {}", self.0.invariant, self.0.why)?;
+                self.0.timeline(f, self.0.history.len().saturating_sub(SHOWN))
+            }
+        }
+        InATest(self)
+    }
+
     fn timeline(&self, f: &mut fmt::Formatter<'_>, skip: usize) -> fmt::Result {
         self.history.iter().skip(skip).try_for_each(|entry| writeln!(f, "{}", line(entry)))
     }

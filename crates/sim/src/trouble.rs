@@ -1,10 +1,10 @@
 //! What is done to the world: members come, go and fail, connections, nodes, leaders and topics change.
 
 use crate::{
-    client::{Client, Wish},
+    client::{Client, UNIX_MS, Wish},
     fact::{Fact, Life},
     network::Way,
-    workload::Trouble,
+    workload::{Profile, Trouble},
     world::{GROUP, Happening, TOPICS, World},
 };
 use std::time::Duration;
@@ -60,9 +60,14 @@ impl World {
         if self.clients.len() >= self.plan.most_members {
             return;
         }
+        let profile = self.plan.profile(&mut self.random);
+        self.start_as(profile);
+    }
+
+    /// A consumer of this kind starts.
+    pub(crate) fn start_as(&mut self, profile: Profile) -> Life {
         self.next_life += 1;
         let life = Life(self.next_life);
-        let profile = self.plan.profile(&mut self.random);
         let bootstrap: Vec<_> = (1..=self.plan.nodes).map(|id| format!("n{id}:9092")).collect();
         let seed = self.random.bits();
         let instance = profile.instance.clone();
@@ -72,9 +77,10 @@ impl World {
                 self.record(Fact::Started(life, instance));
                 let at = self.now;
                 self.wake_app(&mut client, at);
-                self.clients.insert(life, client);
+                self.clients.insert(life, Box::new(client));
             }
         }
+        life
     }
 
     fn some_client(&mut self) -> Option<Life> {
@@ -94,6 +100,14 @@ impl World {
 
     fn crash(&mut self) {
         let Some(life) = self.some_client() else { return };
+        self.kill(life);
+        // Like under a supervisor: somebody takes its place, or nobody does.
+        if self.random.percent(60) {
+            self.start();
+        }
+    }
+
+    pub(crate) fn kill(&mut self, life: Life) {
         let Some(client) = self.clients.remove(&life) else { return };
         self.record(Fact::Crashed(life));
         for id in client.links.values() {
@@ -102,10 +116,6 @@ impl World {
                 let at = link.arrival(self.now, Way::Up, &mut self.random);
                 self.schedule(at, Happening::HungUp(*id));
             }
-        }
-        // Like under a supervisor: somebody takes its place, or nobody does.
-        if self.random.percent(60) {
-            self.start();
         }
     }
 
@@ -219,6 +229,10 @@ impl World {
 
     fn move_coordinator(&mut self) {
         let Some(node) = self.some_node(true) else { return };
+        self.coordinate_at(node);
+    }
+
+    pub(crate) fn coordinate_at(&mut self, node: i32) {
         if self.broker.move_coordinator(self.now, GROUP, node).is_ok() {
             self.record(Fact::Done(format!("node {node} is the coordinator")));
         }
@@ -226,20 +240,24 @@ impl World {
     }
 
     fn add_partitions(&mut self) {
-        let (Some(name), Some(node)) = (self.some_partition(), self.some_node(true)) else { return };
+        let Some(name) = self.some_partition() else { return };
         let have = self.broker.partitions(&name.topic).unwrap_or(0);
-        if have >= 12 {
-            return;
+        if have < 12 {
+            self.grow(&name.topic, i32::try_from(have).unwrap_or(0) + 1);
         }
-        let count = i32::try_from(have).unwrap_or(0) + 1;
+    }
+
+    pub(crate) fn grow(&mut self, topic: &str, count: i32) {
+        let Some(node) = self.some_node(true) else { return };
+        let name = topic;
         let topic =
-            CreatePartitionsTopic { name: name.topic.to_string(), count, ..CreatePartitionsTopic::default() };
+            CreatePartitionsTopic { name: name.to_owned(), count, ..CreatePartitionsTopic::default() };
         let request = CreatePartitionsRequest {
             topics: vec![topic],
             timeout_ms: 1_000,
             ..CreatePartitionsRequest::default()
         };
-        self.record(Fact::Done(format!("{} is to have {count} partitions", name.topic)));
+        self.record(Fact::Done(format!("{name} is to have {count} partitions")));
         self.ask(node, 2, request);
     }
 
@@ -279,14 +297,28 @@ impl World {
 
     /// Writes records that say where they are.
     pub(crate) fn write_records(&mut self, name: &TopicPartition, many: u64) {
-        let Some((node, _)) = self.broker.leader(&name.topic, name.partition) else { return };
         let Some((_, end)) = self.broker.log_offsets(&name.topic, name.partition) else { return };
+        let values: Vec<_> = (end..)
+            .take(usize::try_from(many).unwrap_or(1))
+            .map(|offset| format!("{name}:{offset}"))
+            .collect();
+        self.write_values(name, values.iter().map(|value| (None, value.as_bytes())));
+    }
+
+    /// Writes records; the offset of the first.
+    pub(crate) fn write_values<'a>(
+        &mut self,
+        name: &TopicPartition,
+        values: impl IntoIterator<Item = (Option<&'a [u8]>, &'a [u8])>,
+    ) -> Option<i64> {
+        let (node, _) = self.broker.leader(&name.topic, name.partition)?;
+        let (_, end) = self.broker.log_offsets(&name.topic, name.partition)?;
         let mut builder = BatchBuilder::new(Compression::None);
-        let ms = 1_700_000_000_000 + i64::try_from(self.now.since_origin().as_millis()).unwrap_or(0);
-        for offset in (end..).take(usize::try_from(many).unwrap_or(1)) {
-            if builder.append(ms, None, Some(format!("{name}:{offset}").as_bytes()), []).is_err() {
-                return;
-            }
+        let ms = UNIX_MS + i64::try_from(self.now.since_origin().as_millis()).unwrap_or(0);
+        let mut many = 0;
+        for (key, value) in values {
+            builder.append(ms, key, Some(value), []).ok()?;
+            many += 1;
         }
         let data = PartitionProduceData { index: name.partition, records: Some(builder.build(0)) };
         let topic = TopicProduceData {
@@ -300,9 +332,9 @@ impl World {
             topic_data: vec![topic],
             ..ProduceRequest::default()
         };
-        if self.ask(node, 9, request).is_some() {
-            self.counts.add("records written", many);
-        }
+        self.ask(node, 9, request)?;
+        self.counts.add("records written", many);
+        Some(end)
     }
 
     /// Ends everything bad.
@@ -318,7 +350,7 @@ impl World {
             client.wish = Wish::Nothing;
         }
         self.links.values_mut().for_each(|link| link.stalled_until = link.stalled_until.min(self.now));
-        if self.clients.values().all(Client::is_leaving) {
+        if self.clients.values().all(|client| client.is_leaving()) {
             self.plan.most_members += self.clients.len();
             self.start();
         }

@@ -5,7 +5,7 @@
 //! the world in `trouble`, the course of a run in `phases`.
 
 use crate::{
-    client::Client,
+    client::{Client, UNIX_MS},
     fact::{Fact, Life},
     invariants::{self, Invariant},
     lie::Lie,
@@ -17,10 +17,12 @@ use crate::{
 use bytes::Bytes;
 use std::{
     collections::{BTreeMap, BTreeSet},
+    sync::Arc,
     time::Duration,
 };
 use tontine::{
     TopicPartition,
+    audit::Audit,
     cluster::ConnId as ClientConn,
     machine::{Machine, MachineOutput},
     state::StepKind,
@@ -41,6 +43,9 @@ pub(crate) const TOPICS: [&str; 3] = ["t0", "t1", "t2"];
 pub(crate) const INSIDE: u64 = 1 << 60;
 /// More happenings than this in one second of a run is a storm.
 const STORM: u64 = 200_000;
+
+/// How much the clocks of members differ at the end of a long run.
+const TOLERANCE_MS: u32 = 400;
 
 /// What happens at a point in time.
 #[derive(Debug)]
@@ -72,7 +77,7 @@ pub(crate) struct World {
     pub(crate) broker_timer: Option<Instant>,
     pub(crate) links: BTreeMap<u64, Link>,
     pub(crate) next_link: u64,
-    pub(crate) clients: BTreeMap<Life, Client>,
+    pub(crate) clients: BTreeMap<Life, Box<Client>>,
     pub(crate) next_life: u32,
     /// Commits that wait for their answers.
     pub(crate) commits: BTreeMap<u64, OffsetCommitRequest>,
@@ -94,12 +99,22 @@ pub(crate) struct World {
     pub(crate) lie: Option<Box<dyn Lie>>,
     /// Requests and answers go into the timeline.
     pub(crate) verbose: bool,
+    /// What members wrote down.
+    pub(crate) audit: Audit,
+    /// Records hold what a test says, not what tells where they are.
+    pub(crate) foreign_records: bool,
+    /// What members subscribe to.
+    pub(crate) wanted: BTreeSet<Arc<str>>,
 }
 
 impl World {
     pub(crate) fn new(seed: u64, lie: Option<Box<dyn Lie>>) -> Self {
         let mut random = Random::new(seed);
         let plan = Plan::draw(&mut random);
+        Self::of(plan, random, lie)
+    }
+
+    pub(crate) fn of(plan: Plan, mut random: Random, lie: Option<Box<dyn Lie>>) -> Self {
         let mut config = BrokerConfig::new();
         for (key, value) in [
             ("offsets.topic.num.partitions", "1"),
@@ -110,7 +125,7 @@ impl World {
             let _ = config.set(key, value);
         }
         let nodes = (1..=plan.nodes).map(|id| (id, Node::new(format!("n{id}"), 9_092))).collect();
-        let broker = BrokerState::new(config, nodes, random.bits(), 1_700_000_000_000);
+        let broker = BrokerState::new(config, nodes, random.bits(), UNIX_MS);
         Self {
             plan,
             random,
@@ -141,6 +156,9 @@ impl World {
             joins: 0,
             lie,
             verbose: false,
+            audit: Audit::new(TOLERANCE_MS),
+            foreign_records: false,
+            wanted: TOPICS.into_iter().map(Into::into).collect(),
         }
     }
 

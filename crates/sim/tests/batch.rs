@@ -168,6 +168,12 @@ fn a_record_that_nobody_got_is_caught() {
 }
 
 #[test]
+fn logs_that_do_not_fit_together_are_caught() {
+    let told = [(at(0), Fact::Unfit("m1: t-0: m2 got it before m1 had given it up".into()))];
+    assert_eq!(caught_by(&told), "the members' own logs fit together");
+}
+
+#[test]
 fn a_group_that_does_not_come_to_rest_is_caught() {
     let never = [(at(0), Fact::Unsettled("t-0 has no owner".into()))];
     assert_eq!(caught_by(&never), "the group comes to rest");

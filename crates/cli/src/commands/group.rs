@@ -7,10 +7,11 @@ use super::{
 use crate::args::{Format, GroupCommand};
 use crate::output::{Table, print, say};
 use serde_json::json;
-use std::{collections::BTreeMap, process::ExitCode};
+use std::{collections::BTreeMap, path::PathBuf, process::ExitCode};
 use tontine::{
     Admin, Error, TopicPartition,
     admin::{GroupDescription, MemberDescription, OffsetSpec},
+    audit::Audit,
 };
 
 /// Runs one of the commands.
@@ -20,11 +21,28 @@ pub(crate) async fn run(command: GroupCommand) -> Result<ExitCode, Error> {
         GroupCommand::Describe { groups, format, connection } => {
             describe(&admin(&connection)?, groups, format).await
         }
+        GroupCommand::Audit { files, clock_skew } => Ok(audit(&files, clock_skew)),
         GroupCommand::Delete { groups, connection } => {
             let each = admin(&connection)?.delete_groups(groups).await?;
             Ok(report(each, "deleted"))
         }
     }
+}
+
+/// Success when everything fits, failure when something does not or a file cannot be read.
+fn audit(files: &[PathBuf], clock_skew: u32) -> ExitCode {
+    let mut audit = Audit::new(clock_skew);
+    for file in files {
+        let name = file.display().to_string();
+        let text = std::fs::read_to_string(file).map_err(|error| format!("{name}: {error}"));
+        if let Err(why) = text.and_then(|text| audit.read(&name, &text)) {
+            eprintln!("tontine: {why}");
+            return ExitCode::FAILURE;
+        }
+    }
+    let verdict = audit.judge();
+    print(&format!("{verdict}\n"));
+    if verdict.is_clean() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 async fn list(admin: &Admin, format: Format) -> Result<ExitCode, Error> {

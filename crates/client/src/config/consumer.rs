@@ -54,6 +54,8 @@ table_with_network_rows! {
             "Whether what poll returned earlier is committed in the background. It counts as done as soon as the next poll begins. Off when there is no group.id.";
         auto_commit_interval: Duration = ms(5_000), "auto.commit.interval.ms", Range::from(0), Both,
             "How often it is committed in the background.";
+        audit_log: Option<String> = None, "audit.log", Range::NotBlank, Both,
+            "A file to which the consumer appends, as lines of JSON, which partitions it had from when to when, what of them it was handed and what it committed. `tontine group audit FILE..` puts the files of all members together. This key is not Kafka's.";
         auto_offset_reset: AutoOffsetReset = AutoOffsetReset::Latest, "auto.offset.reset", Range::Any, Both,
             "Where a partition starts that has no committed offset. `latest` skips what was written to a new partition before this consumer saw it; `by_duration:PT1H` starts at the records of the last hour.";
         isolation_level: IsolationLevel = IsolationLevel::ReadUncommitted, "isolation.level", Range::Any, Both,

@@ -2,6 +2,7 @@
 
 use super::{
     Consumer,
+    audit_log::AuditLog,
     front::{CommitFutures, Front, Wakeup},
 };
 use crate::{
@@ -22,6 +23,7 @@ impl ConsumerBuilder {
     pub fn build(self) -> Result<Consumer, Error> {
         let net_settings = self.config.net_settings();
         let warnings = self.config.warnings();
+        let audit = self.config.audit_log.as_deref().map(AuditLog::open).transpose()?;
         let settings = ConsumerSettings::new(self, net::unix_ms())?;
         for warning in warnings {
             tracing::warn!("{warning}");
@@ -49,6 +51,7 @@ impl ConsumerBuilder {
             origin: tokio::time::Instant::now(),
             default_timeout,
             group_id,
+            audit,
         };
         Ok(Consumer { front, listener: None })
     }

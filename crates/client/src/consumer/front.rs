@@ -3,6 +3,7 @@
 //! Everything that waits here can be dropped at any point: answers and events stay where they are, and nothing has
 //! moved.
 
+use super::audit_log::AuditLog;
 use crate::{
     Error,
     desk::{Desk, Turn},
@@ -106,6 +107,7 @@ pub(crate) struct Front {
     pub(super) origin: time::Instant,
     pub(super) default_timeout: Duration,
     pub(super) group_id: Option<Arc<str>>,
+    pub(super) audit: Option<AuditLog>,
 }
 
 impl Front {
@@ -126,6 +128,9 @@ impl Front {
         for command in self.desk.commands() {
             // An actor that has ended says so through the events.
             let _ = self.actor.send(command);
+        }
+        if let Some(audit) = &mut self.audit {
+            audit.append(&self.desk.audit_entries());
         }
     }
 

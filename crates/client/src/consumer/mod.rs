@@ -5,6 +5,7 @@
 //!
 //! Mirrors `KafkaConsumer`.
 
+mod audit_log;
 mod build;
 mod calls;
 mod close;

@@ -25,6 +25,7 @@ pub(crate) use reader::Rules;
 
 use crate::{
     Error,
+    audit::Ledger,
     history::History,
     lease::{Delivery, Incarnation},
     offsets::OffsetAndMetadata,
@@ -49,6 +50,8 @@ pub(crate) struct DeskSettings {
     pub(crate) auto_commit: Option<Duration>,
     pub(crate) retry_backoff: Duration,
     pub(crate) rules: Rules,
+    /// The group whose ownerships are written down, and the wall clock when the desk's time was zero.
+    pub(crate) audit: Option<(String, i64)>,
 }
 
 /// What to do next in a poll.
@@ -85,6 +88,7 @@ pub struct Desk {
     last_poll_told: Option<Instant>,
     manual_count: u64,
     closed: bool,
+    ledger: Option<Ledger>,
 }
 
 impl Desk {
@@ -92,7 +96,9 @@ impl Desk {
     pub fn new(settings: &ConsumerSettings) -> Self {
         let settings = settings.desk.clone();
         let auto_commit = AutoCommit::new(settings.auto_commit, settings.retry_backoff);
+        let ledger = settings.audit.clone().map(|(group, origin)| Ledger::new(group, origin));
         Self {
+            ledger,
             settings,
             interest: Interest::Nothing,
             held: BTreeMap::new(),
@@ -113,7 +119,21 @@ impl Desk {
 
     /// What to tell the actor, in this order.
     pub fn commands(&mut self) -> impl Iterator<Item = Command> + '_ {
+        if let Some(ledger) = &mut self.ledger {
+            for ask in &self.asks {
+                let Ask::Commit { call, offsets, .. } = ask else { continue };
+                ledger.commit_asked(
+                    *call,
+                    offsets.iter().map(|(name, at)| (name.clone(), at.offset)).collect(),
+                );
+            }
+        }
         self.asks.drain(..).map(Command)
+    }
+
+    /// What is new for the audit log; nothing without `audit.log`.
+    pub fn audit_entries(&mut self) -> Vec<crate::audit::Entry> {
+        self.ledger.as_mut().map(Ledger::take).unwrap_or_default()
     }
 
     /// The actor says something.
@@ -175,6 +195,7 @@ impl Desk {
     #[allow(clippy::should_implement_trait)]
     pub fn next(&mut self, now: Instant) -> Turn {
         self.tell_poll(now);
+        self.tick(now);
         if let Some(error) = self.errors.pop_front().or_else(|| self.fatal_error()) {
             return Turn::Failed(error);
         }
@@ -186,6 +207,12 @@ impl Desk {
             Err(error) => Turn::Failed(error),
             Ok(Some(records)) => Turn::Records(records),
             Ok(None) => Turn::Wait(self.wake_at(now)),
+        }
+    }
+
+    fn tick(&mut self, now: Instant) {
+        if let Some(ledger) = &mut self.ledger {
+            ledger.tick(now);
         }
     }
 
@@ -224,6 +251,7 @@ impl Desk {
                 continue;
             }
             let (mut credit, incarnation) = (0, held.incarnation);
+            let before = held.position;
             let outcome = held.take(&name, left, self.settings.rules, &mut credit, &mut runs);
             if credit > 0 {
                 self.asks.push(Ask::Credit { partition: name.clone(), incarnation, bytes: credit });
@@ -231,6 +259,10 @@ impl Desk {
             match outcome {
                 Ok(count) => left = left.saturating_sub(count),
                 Err(error) => failed = Some(error),
+            }
+            if let (Some(ledger), Some(to)) = (&mut self.ledger, held.position) {
+                let from = before.unwrap_or(to);
+                ledger.handed_out(&name, from.offset, to.offset);
             }
             Self::stand_in_line(&mut self.line, &name, held, left == 0);
         }
@@ -277,6 +309,7 @@ impl Desk {
 
     /// The actor says something.
     pub(crate) fn handle(&mut self, now: Instant, tell: Tell) {
+        self.tick(now);
         match tell {
             Tell::Due(due) => self.set_due(due),
             Tell::Step(step) => self.begin_step(step),
@@ -290,6 +323,7 @@ impl Desk {
             }
             Tell::Truncated { partition, incarnation, at } => self.truncated(&partition, incarnation, at),
             Tell::Restarted { partition, incarnation } => {
+                self.audit_sought(&partition);
                 if let Some(held) = self.held.get_mut(&partition) {
                     held.restart(incarnation, None);
                     held.end = None;
@@ -310,7 +344,16 @@ impl Desk {
         self.auto_commit.is_under_way(call) || self.rebalance.waits_for(call)
     }
 
+    fn audit_sought(&mut self, partition: &TopicPartition) {
+        if let Some(ledger) = &mut self.ledger {
+            ledger.sought(partition);
+        }
+    }
+
     fn answered(&mut self, now: Instant, call: CallId, answer: Result<Answer, Error>) {
+        if let Some(ledger) = &mut self.ledger {
+            ledger.call_ended(call, answer.is_ok());
+        }
         if self.auto_commit.answered(now, call, &answer) {
             return;
         }

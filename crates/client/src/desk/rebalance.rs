@@ -11,6 +11,7 @@
 //! Mirrors `ConsumerRebalanceListenerInvoker` and the callback parts of `ConsumerCoordinator`.
 
 use super::{Desk, Held, Turn};
+use crate::audit::Why;
 use crate::state::{Ask, CallId, CommitKind, Step, StepKind};
 use tontine_group::{Instant, TopicPartition, member::Due};
 
@@ -176,6 +177,7 @@ impl Desk {
                 return;
             }
         };
+        self.audit_step(now, &step);
         for (name, _) in &step.partitions {
             match step.kind {
                 StepKind::Revoked | StepKind::Lost => {
@@ -201,6 +203,19 @@ impl Desk {
         self.asks.push(Ask::StepDone { step: step.id, failed });
     }
 
+    fn audit_step(&mut self, now: Instant, step: &Step) {
+        let Some(ledger) = &mut self.ledger else { return };
+        ledger.tick(now);
+        ledger.is_member(step.membership.as_ref());
+        for (name, _) in &step.partitions {
+            match step.kind {
+                StepKind::Assigned => ledger.assigned(name),
+                StepKind::Revoked => ledger.released(name, Why::Revoked),
+                StepKind::Lost => ledger.released(name, Why::Lost),
+            }
+        }
+    }
+
     /// The group is being left: what is given up from now on is not committed.
     pub(crate) fn set_leaving(&mut self, leaving: bool) {
         self.rebalance.leaving = leaving;
@@ -213,6 +228,9 @@ impl Desk {
 
     /// Everything is over: whatever is still held is let go without a callback.
     pub(crate) fn drop_assignment(&mut self) {
+        if let Some(ledger) = &mut self.ledger {
+            ledger.left();
+        }
         self.rebalance = Rebalance::default();
         self.held.clear();
         self.line.clear();

@@ -42,6 +42,7 @@ impl Desk {
         let held = self.held.get_mut(name).filter(|held| held.announced).ok_or_else(|| not_assigned(name))?;
         let incarnation = held.incarnation.after_seek();
         held.restart(incarnation, position);
+        self.audit_sought(name);
         self.asks.push(Ask::Seek { partition: name.clone(), incarnation, target });
         Ok(())
     }
@@ -55,6 +56,7 @@ impl Desk {
         let stands = held.position.map_or(at, |position| position.offset.min(at));
         let next = held.incarnation.after_seek();
         held.restart(next, Some(Position::at(stands)));
+        self.audit_sought(name);
         let target = SeekTarget::Offset { offset: stands, epoch: None };
         self.asks.push(Ask::Seek { partition: name.clone(), incarnation: next, target });
     }

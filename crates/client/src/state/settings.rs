@@ -52,7 +52,7 @@ impl ConsumerSettings {
             cluster,
             member,
             fetch: fetch_settings(&config),
-            desk: desk_settings(&config),
+            desk: desk_settings(&config, unix_ms_at_origin),
             reset: config.auto_offset_reset,
             exclude_internal_topics: config.exclude_internal_topics,
             request_timeout: config.request_timeout,
@@ -133,8 +133,10 @@ fn fetch_settings(config: &ConsumerConfig) -> FetchSettings {
     }
 }
 
-fn desk_settings(config: &ConsumerConfig) -> DeskSettings {
+fn desk_settings(config: &ConsumerConfig, unix_ms_at_origin: i64) -> DeskSettings {
+    let audit = config.audit_log.as_ref().and(config.group_id.clone());
     DeskSettings {
+        audit: audit.map(|group| (group, unix_ms_at_origin)),
         has_group: config.group_id.is_some(),
         max_poll_records: usize::try_from(config.max_poll_records).unwrap_or(usize::MAX),
         max_poll_interval: config.max_poll_interval,

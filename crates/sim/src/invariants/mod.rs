@@ -1,6 +1,7 @@
 //! What must hold in every run, one file each. An invariant sees facts, nothing else: it can be shown a history that was
 //! made up, which is how it is tested that each of them catches its liar.
 
+mod audit;
 mod callbacks;
 mod commits;
 mod convergence;
@@ -34,6 +35,7 @@ pub fn all() -> Vec<Box<dyn Invariant>> {
         Box::new(loss::Loss::default()),
         Box::new(convergence::Convergence),
         Box::new(rest::Rest),
+        Box::new(audit::OwnLogs),
     ]
 }
 

@@ -1,0 +1,135 @@
+use super::*;
+use tontine_group::TopicPartition;
+
+fn entry(at: i64, member: &str, event: Event) -> Entry {
+    let partition = TopicPartition::new("orders", 3);
+    Entry { at, group: "g".into(), member: member.into(), epoch: 1, partition, event }
+}
+
+fn released(from: i64, first: i64, last: i64) -> Event {
+    let (first, last, committed) = (Some(first), Some(last), Some(last + 1));
+    Event::Released { from, why: Why::Revoked, first, last, committed, sought: false }
+}
+
+/// One member after the other, as it should be.
+fn good() -> Vec<Entry> {
+    vec![
+        entry(0, "a", Event::Assigned),
+        entry(5, "a", Event::Committed { offset: 10 }),
+        entry(9, "a", released(0, 0, 9)),
+        entry(10, "b", Event::Assigned),
+        entry(15, "b", Event::Committed { offset: 20 }),
+        entry(19, "b", released(10, 10, 19)),
+    ]
+}
+
+fn judge(entries: Vec<Entry>) -> Verdict {
+    let mut audit = Audit::default();
+    for (at, entry) in entries.into_iter().enumerate() {
+        audit.add(format!("log:{at}"), entry);
+    }
+    audit.judge()
+}
+
+fn only_problem(entries: Vec<Entry>) -> String {
+    let verdict = judge(entries);
+    assert_eq!(verdict.problems.len(), 1, "{verdict}");
+    verdict.problems[0].to_string()
+}
+
+#[test]
+fn what_fits_is_clean() {
+    let verdict = judge(good());
+    assert!(verdict.is_clean(), "{verdict}");
+    assert_eq!((verdict.partitions, verdict.ownerships, verdict.commits), (1, 2, 2));
+}
+
+#[test]
+fn every_entry_is_read_as_it_was_written() {
+    let mut entries = good();
+    entries[0].member = "a \"quoted\"\\\u{1}".into();
+    for entry in entries {
+        assert_eq!(Entry::parse(&entry.line()), Ok(entry));
+    }
+    let sought = entry(3, "a", Event::Sought);
+    assert_eq!(Entry::parse(&sought.line()), Ok(sought));
+    let nothing =
+        Event::Released { from: 1, why: Why::Lost, first: None, last: None, committed: None, sought: true };
+    let entry = entry(3, "a", nothing);
+    assert_eq!(Entry::parse(&entry.line()), Ok(entry));
+}
+
+#[test]
+fn no_line_breaks_the_reader() {
+    let line = good()[2].line();
+    for end in 0..line.len() {
+        let cut = Entry::parse(&line[..end]);
+        assert!(cut.is_err(), "{}: {cut:?}", &line[..end]);
+    }
+    for odd in ["{}", "[]", "{\"at\":x}", "{\"\\u12", "{\"a\":\"\\uzzzz\"}", "{\"at\":99999999999999999999}"]
+    {
+        assert!(Entry::parse(odd).is_err(), "{odd}");
+    }
+}
+
+#[test]
+fn only_the_last_line_may_be_cut_off() {
+    let lines: Vec<_> = good().iter().map(Entry::line).collect();
+    let mut audit = Audit::default();
+    assert_eq!(audit.read("a.log", &format!("{}\n{}", lines[0], &lines[1][..20])), Ok(()));
+    let error = audit.read("a.log", &format!("{}\n{}\n", &lines[0][..20], lines[1])).unwrap_err();
+    assert!(error.starts_with("a.log:1: "), "{error}");
+}
+
+#[test]
+fn two_owners_at_once_are_named() {
+    let mut entries = good();
+    entries[3].at = 7;
+    assert_eq!(only_problem(entries), "log:3: orders-3: b got it 2 ms before a had given it up (log:0)");
+}
+
+#[test]
+fn an_overlap_within_the_tolerance_or_after_a_loss_is_none() {
+    let mut entries = good();
+    entries[3].at = 7;
+    let mut audit = Audit::new(5);
+    entries.iter().for_each(|entry| audit.add("log", entry.clone()));
+    assert!(audit.judge().is_clean());
+    if let Event::Released { why, .. } = &mut entries[2].event {
+        *why = Why::Lost;
+    }
+    assert!(judge(entries).is_clean(), "the coordinator had put it out");
+}
+
+#[test]
+fn a_member_that_died_without_a_word_overlaps_with_nobody() {
+    let mut entries = good();
+    entries.remove(2);
+    let verdict = judge(entries);
+    assert!(verdict.is_clean(), "{verdict}");
+    assert_eq!(verdict.unfinished, 1);
+}
+
+#[test]
+fn records_that_nobody_got_are_named() {
+    let mut entries = good();
+    entries[5] = entry(19, "b", released(10, 12, 19));
+    assert_eq!(only_problem(entries), "log:3: orders-3: b begins at 12, but 10..12 was handed out to nobody");
+}
+
+#[test]
+fn a_commit_after_the_partition_was_given_up_is_named() {
+    let mut entries = good();
+    entries.push(entry(12, "a", Event::Committed { offset: 10 }));
+    assert_eq!(
+        only_problem(entries),
+        "log:6: orders-3: a commits 10 3 ms after it had given the partition up"
+    );
+}
+
+#[test]
+fn a_commit_that_goes_back_is_named() {
+    let mut entries = good();
+    entries.push(entry(17, "b", Event::Committed { offset: 15 }));
+    assert_eq!(only_problem(entries), "log:6: orders-3: b commits 15 after b had committed 20");
+}
