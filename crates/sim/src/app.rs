@@ -31,8 +31,7 @@ impl World {
     /// An application has something to do.
     pub(crate) fn app(&mut self, life: Life) {
         let now = self.now;
-        let due = |client: &Box<Client>| client.app_at.is_some_and(|at| at <= now);
-        if !self.clients.get(&life).is_some_and(due) {
+        if self.clients.get(&life).and_then(|client| client.app_at).is_none_or(|at| at > now) {
             return;
         }
         let Some(mut client) = self.clients.remove(&life) else { return };

@@ -22,9 +22,9 @@ use tontine_group::Instant;
 pub(crate) const UNIX_MS: i64 = 1_700_000_000_000;
 
 /// What is done with each record that an application is handed.
-pub(crate) type Handler = Box<dyn FnMut(&Record<'_>)>;
+pub type Handler = Box<dyn FnMut(&Record<'_>)>;
 /// What a listener does.
-pub(crate) type Listener = Box<dyn FnMut(StepKind, &[TopicPartition])>;
+pub type Listener = Box<dyn FnMut(StepKind, &[TopicPartition])>;
 
 /// What the application is doing.
 #[derive(Debug)]

@@ -93,9 +93,8 @@ impl World {
         if calm < Duration::from_millis(self.plan.heartbeat) + CALM {
             return Some(format!("the group changed {} ms ago", calm.as_millis()));
         }
-        let generation =
-            |client: &Box<Client>| client.desk.membership().map(|membership| membership.generation);
-        let mut generations: Vec<_> = self.clients.values().map(generation).collect();
+        let generation = |client: &Client| client.desk.membership().map(|membership| membership.generation);
+        let mut generations: Vec<_> = self.clients.values().map(|client| generation(client)).collect();
         generations.dedup();
         (generations.len() != 1 || generations == [None]).then(|| {
             let each = self

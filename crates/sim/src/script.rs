@@ -5,14 +5,16 @@
 
 use crate::{
     Fact, Life,
-    client::{Client, Wish},
+    client::Wish,
     random::Random,
     report::Failure,
     workload::{Commits, Plan, Profile},
     world::{Happening, World},
 };
 use std::{collections::BTreeSet, time::Duration};
-use tontine::{Record, TopicPartition, state::StepKind};
+use tontine::TopicPartition;
+
+pub use crate::client::{Handler, Listener};
 
 /// The world of a script.
 pub struct Script {
@@ -28,9 +30,9 @@ pub struct MemberSetup {
     /// `group.instance.id`.
     pub instance: Option<String>,
     /// What is done with each record.
-    pub handler: Option<Box<dyn FnMut(&Record<'_>)>>,
+    pub handler: Option<Handler>,
     /// What the listener does.
-    pub listener: Option<Box<dyn FnMut(StepKind, &[TopicPartition])>>,
+    pub listener: Option<Listener>,
 }
 
 /// What holds in a script unless it says otherwise.
@@ -211,8 +213,8 @@ impl Script {
         Duration::from_millis(self.world.plan.max_poll)
     }
 
-    /// Whether every member that lives is doing what it usually does.
+    /// How many members live and are not about to leave.
     pub fn members(&self) -> usize {
-        self.world.clients.values().filter(|client: &&Box<Client>| !client.is_leaving()).count()
+        self.world.clients.values().filter(|client| !client.is_leaving()).count()
     }
 }

@@ -71,3 +71,32 @@ async fn a_group_of_the_consumer_protocol_shows_epochs_and_targets() {
     assert!(shown.contains("group billing: Stable, 1 members, assignor uniform, epoch "), "{shown}");
     assert!(shown.contains("orders-0,orders-1  orders-0,orders-1"), "{shown}");
 }
+
+#[tokio::test]
+async fn audit_logs_of_several_members_are_put_together() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path.display().to_string()
+    };
+    let line = |at: u32, member: &str, rest: &str| {
+        format!(
+            "{{\"at\":{at},{rest},\"group\":\"g\",\"topic\":\"t\",\"partition\":0,\"member\":\"{member}\",\"epoch\":1}}\n"
+        )
+    };
+    let assigned = "\"event\":\"assigned\"";
+    let released =
+        "\"event\":\"released\",\"from\":1,\"why\":\"revoked\",\"first\":0,\"last\":9,\"sought\":0";
+    let a = file("a", &(line(1, "a", assigned) + &line(50, "a", released)));
+    let b = file("b", &line(51, "b", assigned));
+    let clean = run(&["group", "audit", &a, &b]).await.ok();
+    assert!(clean.contains("2 ownerships") && clean.contains("no overlap"), "{clean}");
+    let early = file("early", &line(40, "c", assigned));
+    let overlap = run(&["group", "audit", &a, &early]).await;
+    assert_eq!(overlap.code, Some(1), "{overlap:?}");
+    assert!(overlap.stdout.contains("t-0: c got it 10 ms before a had given it up"), "{overlap:?}");
+    run(&["group", "audit", "--clock-skew", "20", &a, &early]).await.ok();
+    run(&["group", "audit", &file("odd", "rubbish\n\n")]).await.failed(1, "odd:1");
+    run(&["group", "audit", "/nowhere"]).await.failed(1, "/nowhere");
+}
