@@ -29,11 +29,13 @@ impl Consumer {
     /// The next heartbeat of a member that joins or stays.
     pub(super) fn heartbeat(&mut self) -> ConsumerGroupHeartbeatRequest {
         let joins = matches!(self.state, State::Joining);
+        // Whoever leaves wants nothing any more, but that is the farewell's to say: what a static member has stays its own.
+        let leaves = matches!(self.state, State::Leaving(_));
         let said = self.said.take().filter(|_| !joins);
         let full = said.is_none();
         let said = said.unwrap_or_default();
-        let names_changed = full || said.topics != self.wish.topics;
-        let regex_changed = said.regex != self.wish.regex || (full && self.has_used_regex);
+        let names_changed = !leaves && (full || said.topics != self.wish.topics);
+        let regex_changed = !leaves && (said.regex != self.wish.regex || (full && self.has_used_regex));
         let mut request = self.addressed(self.epoch.unwrap_or(0));
         if names_changed {
             request.subscribed_topic_names =
@@ -57,7 +59,7 @@ impl Consumer {
             request.topic_partitions = Some(places.write());
         }
         self.report = false;
-        self.said = Some(self.wish.clone());
+        self.said = (!leaves).then(|| self.wish.clone());
         request
     }
 

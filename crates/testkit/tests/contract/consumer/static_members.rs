@@ -11,6 +11,7 @@ use tontine_testkit::{bodies, ensure, ensure_eq};
 
 pub fn register(suite: &mut Suite) {
     bodies!(suite, "consumer", one: [
+        a_static_member_that_closes_and_comes_back_disturbs_nobody,
         a_twin_waits_and_takes_over_when_the_other_has_left,
     ]);
     suite.short_with(
@@ -22,6 +23,32 @@ pub fn register(suite: &mut Suite) {
 
 fn plan(work: &Work, instance: &str) -> Plan {
     work.plan().set("group.instance.id", instance)
+}
+
+async fn a_static_member_that_closes_and_comes_back_disturbs_nobody(cluster: Cluster) -> Outcome {
+    let mut work = Work::new(cluster, Mode::Consumer, 4).await?;
+    work.produce_on_and_on();
+    let _a = Member::start(&work.history, "a", plan(&work, "one"))?;
+    work.until_shared(&["a"], 4).await?;
+    let b = Member::start(&work.history, "b", plan(&work, "two"))?;
+    work.until_shared(&["a", "b"], 2).await?;
+    work.until_more(10).await?;
+    work.cluster.plain().until_group(&work.group, "Stable", 2).await?;
+    let (seen, had) = (work.history.shapes("a").len(), work.history.owned_by("b"));
+    ensure!(b.close().await?.is_ok(), "close is fine");
+    tontine_testkit::wait::while_nothing_happens(Duration::from_millis(1500)).await;
+    let _back = Member::start(&work.history, "back", plan(&work, "two"))?;
+    work.until_shared(&["a", "back"], 2).await?;
+    work.until_more(10).await?;
+    ensure_eq!(work.history.owned_by("back"), had, "what it has again");
+    ensure!(
+        work.history.shapes("a").len() == seen,
+        "the one who stayed was called {:?}\n{:?}",
+        work.history.callbacks("a"),
+        work.history.callbacks("back")
+    );
+    work.finish().await?.check()?;
+    Ok(())
 }
 
 async fn a_twin_waits_and_takes_over_when_the_other_has_left(cluster: Cluster) -> Outcome {
