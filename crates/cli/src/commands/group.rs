@@ -36,7 +36,7 @@ fn audit(files: &[PathBuf], clock_skew: u32) -> ExitCode {
         let name = file.display().to_string();
         let text = std::fs::read_to_string(file).map_err(|error| format!("{name}: {error}"));
         if let Err(why) = text.and_then(|text| audit.read(&name, &text)) {
-            eprintln!("tontine: {why}");
+            say(&format!("tontine: {why}"));
             return ExitCode::FAILURE;
         }
     }
