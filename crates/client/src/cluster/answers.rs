@@ -114,6 +114,12 @@ impl Cluster {
         let interest = |name: &str| self.topics.holds(name);
         let stays = |name: &str| self.topics.holds(name) && !asked.holds(name);
         let changed = self.metadata.update(answer, interest, stays);
+        self.is_partial = match &self.topics {
+            TopicsOfInterest::All => *asked != TopicsOfInterest::All,
+            TopicsOfInterest::Names(names) => {
+                names.iter().any(|name| !asked.holds(name) && self.metadata.topic(name).is_none())
+            }
+        };
         self.refresh.succeeded(now, changed);
         self.last_error = None;
         if self.metadata.is_unsettled() {

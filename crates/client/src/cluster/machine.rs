@@ -29,6 +29,8 @@ pub struct Cluster {
     pub(super) metadata: Metadata,
     pub(super) topics: TopicsOfInterest,
     pub(super) refresh: Refresh,
+    /// The latest answer was asked for before something became of interest that is still not known.
+    pub(super) is_partial: bool,
     pub(super) lookups: BTreeMap<Arc<str>, Lookup>,
     pub(super) nodes: BTreeMap<NodeKey, Node>,
     pub(super) connections: BTreeMap<ConnId, Connection>,
@@ -80,6 +82,7 @@ impl Cluster {
             metadata: Metadata::default(),
             topics: TopicsOfInterest::default(),
             refresh: Refresh::default(),
+            is_partial: false,
             lookups: BTreeMap::new(),
             connections: BTreeMap::new(),
             routes: BTreeMap::new(),
@@ -170,6 +173,12 @@ impl Cluster {
     /// Which topics the metadata has to know.
     pub fn topics_of_interest(&self) -> &TopicsOfInterest {
         &self.topics
+    }
+
+    /// Whether the latest metadata says nothing of topics that became of interest while it was on its way. That they are
+    /// missing from it means nothing; the next answer is coming. Mirrors the request versions of Kafka's `Metadata`.
+    pub fn is_partial(&self) -> bool {
+        self.is_partial
     }
 
     /// Asks for fresh metadata: at once, or a little later when that was done a moment ago.

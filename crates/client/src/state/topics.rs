@@ -45,14 +45,18 @@ impl ConsumerState {
         self.hurry_partitions();
         self.doubt_all();
         self.hurry_lookups();
-        self.resolve_pattern();
         self.complain();
         self.answer_partitions();
+        self.fetches.reindex();
+        // A leader would take what is not told yet for what does not exist, and plan without it.
+        if self.cluster.is_partial() {
+            return;
+        }
+        self.resolve_pattern();
         let topics = self.cluster.metadata().to_topics();
         if let Some(group) = &mut self.group {
             group.member.handle_topics(self.now, &topics);
         }
-        self.fetches.reindex();
     }
 
     /// What waited for another leader goes on when there is one.

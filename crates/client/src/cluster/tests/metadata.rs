@@ -79,6 +79,19 @@ fn new_topics_are_asked_for_at_once_and_old_metadata_now_and_then() {
 }
 
 #[test]
+fn an_answer_that_was_under_way_when_a_topic_became_of_interest_says_nothing_of_it() {
+    let mut world = World::known();
+    world.cluster.set_topics(world.now, names(&["t", "u"]));
+    world.drain();
+    world.cluster.set_topics(world.now, names(&["t", "u", "v"]));
+    world.drain();
+    world.reply(ApiKey::Metadata, two_brokers(1, 5));
+    assert!(world.cluster.is_partial(), "nobody has asked for v");
+    world.reply(ApiKey::Metadata, two_brokers(1, 5));
+    assert!(!world.cluster.is_partial(), "v was asked for: it does not exist");
+}
+
+#[test]
 fn a_topic_that_does_not_exist_is_asked_for_until_it_does() {
     let mut world = World::known();
     world.cluster.set_topics(world.now, names(&["later"]));
