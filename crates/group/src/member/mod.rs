@@ -17,6 +17,7 @@
 //! * `assignment()` still holds the partitions while they are revoked or lost, and already holds them while they are
 //!   assigned.
 
+mod announced;
 mod backoff;
 mod callback;
 mod classic;
@@ -27,6 +28,7 @@ mod leader;
 mod outbox;
 mod output;
 mod parting;
+mod reach;
 mod reason;
 mod watch;
 

@@ -51,7 +51,7 @@ impl Classic {
     /// Asks once the group rests and the metadata are there, if there is anything to ask.
     pub(super) fn audit(&mut self, now: Instant) {
         let Audit::Due(at) = self.audit else { return };
-        if now < at || !matches!(self.state, State::Stable) || !self.coordinator_known {
+        if now < at || !matches!(self.state, State::Stable) || !self.reach.is_known() {
             return;
         }
         match &self.watch {
@@ -116,7 +116,7 @@ impl Classic {
     pub(super) fn audit_deadline(&self) -> Option<Deadline> {
         let Audit::Due(at) = self.audit else { return None };
         let can_tell = self.watch.as_ref().is_none_or(|watch| watch.knows_its_topics());
-        let waits = matches!(self.state, State::Stable) && self.coordinator_known && can_tell;
+        let waits = matches!(self.state, State::Stable) && self.reach.is_known() && can_tell;
         waits.then_some(Deadline { at, why: Why::Audit })
     }
 }

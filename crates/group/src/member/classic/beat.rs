@@ -47,7 +47,7 @@ impl Classic {
     }
 
     pub(super) fn beat_deadline(&self) -> Option<Deadline> {
-        if !self.is_beating() || !self.coordinator_known {
+        if !self.is_beating() || !self.reach.is_known() {
             return None;
         }
         let session = Deadline { at: self.heart.session_end(), why: Why::Session };

@@ -1,7 +1,7 @@
 //! What happens next: steps are taken until none is possible, then it is known when time alone will bring one.
 
 use super::{
-    Classic, Event,
+    Classic,
     state::{Applying, Joining, Leaving, Round, State, SyncStep, Syncing},
 };
 use crate::{
@@ -157,10 +157,7 @@ impl Classic {
 
     fn tell_due(&mut self) {
         let due = self.due_callback();
-        if due != self.told_due {
-            self.told_due.clone_from(&due);
-            self.outbox.extend_event(due.map(Event::CallbackDue));
-        }
+        self.announced.due(due, &mut self.outbox);
     }
 
     /// When time alone brings the next step.
@@ -174,7 +171,7 @@ impl Classic {
     fn round_deadline(&self) -> Option<Deadline> {
         match &self.state {
             State::Joining(joining)
-                if joining.request.is_none() && !joining.await_poll && self.coordinator_known =>
+                if joining.request.is_none() && !joining.await_poll && self.reach.is_known() =>
             {
                 let at = self.join_at(joining);
                 let why = if at > self.retry_at { Why::CommitGrace } else { Why::Retry };
@@ -197,7 +194,7 @@ impl Classic {
     fn sync_deadline(&self, syncing: &Syncing) -> Option<Deadline> {
         match &syncing.step {
             SyncStep::Planning { until, .. } => Some(Deadline { at: *until, why: Why::Metadata }),
-            SyncStep::Ready { .. } if self.coordinator_known => {
+            SyncStep::Ready { .. } if self.reach.is_known() => {
                 Some(Deadline { at: self.retry_at, why: Why::Retry })
             }
             SyncStep::Dealing { .. } | SyncStep::Ready { .. } | SyncStep::Sent { .. } => None,

@@ -132,7 +132,7 @@ impl Classic {
 
     pub(super) fn part_deadline(&self) -> Option<Deadline> {
         let retry =
-            self.partings.iter().filter(|p| p.ticket.is_none() && self.coordinator_known).map(|p| p.retry_at);
+            self.partings.iter().filter(|p| p.ticket.is_none() && self.reach.is_known()).map(|p| p.retry_at);
         let retry = retry.min().map(|at| Deadline { at, why: Why::Retry });
         let end = self.partings.iter().map(|p| p.deadline).min().map(|at| Deadline { at, why: Why::Leave });
         [retry, end].into_iter().flatten().min_by_key(|d| d.at)

@@ -17,13 +17,15 @@ mod state;
 mod sync;
 
 use super::{
-    Due, Event, MemberConfig, MemberError, MemberState, MembershipOperation, Output, SendError, Ticket,
+    Event, MemberConfig, MemberError, MemberState, MembershipOperation, Output, SendError, Ticket,
     Transition,
+    announced::Announced,
     backoff::{Backoff, Jitter},
     heart::Heart,
     leader::Plan,
     outbox::Outbox,
     parting::Parting,
+    reach::Reach,
     watch::Watch,
 };
 use crate::{Cause, Instant, TopicPartition, assignor::RebalanceProtocol, ids::Membership, topics::Topics};
@@ -76,8 +78,7 @@ pub(super) struct Classic {
     topics: Topics,
     /// The topics that [`Output::RefreshTopics`] named last.
     interest: BTreeSet<Arc<str>>,
-    coordinator_known: bool,
-    coordinator_asked: bool,
+    reach: Reach,
     /// Whether the application has polled since it subscribed or was thrown out for not polling.
     may_join: bool,
     last_poll: Instant,
@@ -90,8 +91,7 @@ pub(super) struct Classic {
     commits_in_flight: usize,
     /// Fenced by a twin: nothing is ever sent again.
     fenced: bool,
-    told_due: Option<Due>,
-    told_error: Option<MemberError>,
+    announced: Announced,
     outbox: Outbox,
 }
 
@@ -128,8 +128,7 @@ impl Classic {
             audit: Audit::Idle,
             topics: Topics::new(),
             interest: BTreeSet::new(),
-            coordinator_known: false,
-            coordinator_asked: false,
+            reach: Reach::default(),
             may_join: false,
             last_poll: Instant::ZERO,
             retry_at: Instant::ZERO,
@@ -139,8 +138,7 @@ impl Classic {
             partings: Vec::new(),
             commits_in_flight: 0,
             fenced: false,
-            told_due: None,
-            told_error: None,
+            announced: Announced::default(),
             outbox,
         }
     }
@@ -168,7 +166,7 @@ impl Classic {
     pub(super) fn poll(&mut self, now: Instant) {
         self.last_poll = now;
         self.may_join = true;
-        self.told_error = None;
+        self.announced.polled();
         if let State::Joining(joining) = &mut self.state {
             joining.await_poll = false;
         }
@@ -264,14 +262,10 @@ impl Classic {
     }
 
     pub(super) fn handle_coordinator(&mut self, now: Instant, known: bool) {
-        match (known, self.coordinator_known) {
-            (true, false) => {
-                self.coordinator_known = true;
-                self.coordinator_asked = false;
-                self.heart.found(now);
-            }
-            (true, true) => {}
-            (false, _) => self.lose_coordinator(),
+        if !known {
+            self.lose_coordinator();
+        } else if self.reach.found() {
+            self.heart.found(now);
         }
         self.advance(now);
     }
@@ -280,7 +274,7 @@ impl Classic {
         if self.poll_deadline().is_some_and(|deadline| now >= deadline) {
             self.poll_deadline_missed(now);
         }
-        if self.is_beating() && self.coordinator_known && self.heart.session_expired(now) {
+        if self.is_beating() && self.reach.is_known() && self.heart.session_expired(now) {
             self.lose_coordinator();
         }
         self.advance(now);
@@ -359,28 +353,20 @@ impl Classic {
 
     /// Has the next poll return this, once.
     fn report(&mut self, error: MemberError) {
-        if self.told_error.as_ref() != Some(&error) {
-            self.told_error = Some(error.clone());
-            self.outbox.event(Event::Error(error));
-        }
+        self.announced.error(error, &mut self.outbox);
     }
 
     /// Whether requests can go out; if not, the coordinator is looked up.
     fn has_coordinator(&mut self) -> bool {
-        if !self.coordinator_known && !self.coordinator_asked {
-            self.coordinator_asked = true;
-            self.outbox.push(Output::FindCoordinator);
-        }
-        self.coordinator_known
+        self.reach.known_or_ask(&mut self.outbox)
     }
 
     /// The coordinator does not answer, or is another one by now. The membership stays; requests of the round that it has
     /// not answered go out again, to whoever is found.
     fn lose_coordinator(&mut self) {
-        if !std::mem::take(&mut self.coordinator_known) {
+        if !self.reach.lost() {
             return;
         }
-        self.coordinator_asked = false;
         match &mut self.state {
             State::Joining(joining) => joining.request = None,
             State::Syncing(syncing) => syncing.unsend(),

@@ -1,6 +1,6 @@
 //! What happens next: steps are taken until none is possible, then it is known when time alone will bring one.
 
-use super::{Consumer, Event, State, state::Reconciling};
+use super::{Consumer, State, state::Reconciling};
 use crate::{
     Cause, Instant,
     member::{Deadline, Why},
@@ -121,10 +121,7 @@ impl Consumer {
 
     fn tell_due(&mut self) {
         let due = self.due_callback();
-        if due != self.told_due {
-            self.told_due.clone_from(&due);
-            self.outbox.extend_event(due.map(Event::CallbackDue));
-        }
+        self.announced.due(due, &mut self.outbox);
     }
 
     /// When time alone brings the next step.
@@ -147,7 +144,7 @@ impl Consumer {
     }
 
     fn beat_deadline(&self) -> Option<Deadline> {
-        if !self.is_beating() || !self.coordinator_known {
+        if !self.is_beating() || !self.reach.is_known() {
             return None;
         }
         let session = Deadline { at: self.heart.session_end(), why: Why::Session };

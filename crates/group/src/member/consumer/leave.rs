@@ -131,7 +131,7 @@ impl Consumer {
     pub(super) fn part_deadline(&self) -> Option<Deadline> {
         let farewell = self.farewell.as_ref()?;
         let end = Deadline { at: farewell.deadline, why: Why::Leave };
-        if farewell.ticket.is_some() || !self.coordinator_known {
+        if farewell.ticket.is_some() || !self.reach.is_known() {
             return Some(end);
         }
         let retry = Deadline { at: farewell.retry_at, why: Why::Retry };

@@ -17,11 +17,13 @@ mod request;
 mod state;
 
 use super::{
-    Due, Event, GroupProtocol, MemberConfig, MemberError, MemberState, MembershipOperation, Output,
-    SendError, Ticket, Transition,
+    Event, GroupProtocol, MemberConfig, MemberError, MemberState, MembershipOperation, Output, SendError,
+    Ticket, Transition,
+    announced::Announced,
     backoff::{Backoff, Jitter},
     heart::Heart,
     outbox::Outbox,
+    reach::Reach,
 };
 use crate::{Cause, Instant, TopicPartition, ids::Membership, topics::Topics};
 use holdings::{Holdings, Names, Places};
@@ -71,8 +73,7 @@ pub(super) struct Consumer {
     rejoin: Option<Cause>,
     last_cause: Option<Cause>,
     interest: BTreeSet<Arc<str>>,
-    coordinator_known: bool,
-    coordinator_asked: bool,
+    reach: Reach,
     /// Whether the application has polled since it subscribed or was thrown out for not polling.
     may_join: bool,
     last_poll: Instant,
@@ -88,8 +89,7 @@ pub(super) struct Consumer {
     fenced: bool,
     /// The broker does not speak the protocol.
     unsupported: bool,
-    told_due: Option<Due>,
-    told_error: Option<MemberError>,
+    announced: Announced,
     outbox: Outbox,
 }
 
@@ -122,8 +122,7 @@ impl Consumer {
             rejoin: None,
             last_cause: None,
             interest: BTreeSet::new(),
-            coordinator_known: false,
-            coordinator_asked: false,
+            reach: Reach::default(),
             may_join: false,
             last_poll: Instant::ZERO,
             jitter,
@@ -134,8 +133,7 @@ impl Consumer {
             unreleased_since: None,
             fenced: false,
             unsupported: false,
-            told_due: None,
-            told_error: None,
+            announced: Announced::default(),
             outbox: Outbox::default(),
         }
     }
@@ -170,7 +168,7 @@ impl Consumer {
     pub(super) fn poll(&mut self, now: Instant) {
         self.last_poll = now;
         self.may_join = true;
-        self.told_error = None;
+        self.announced.polled();
         self.advance(now);
     }
 
@@ -207,14 +205,10 @@ impl Consumer {
     }
 
     pub(super) fn handle_coordinator(&mut self, now: Instant, known: bool) {
-        match (known, self.coordinator_known) {
-            (true, false) => {
-                self.coordinator_known = true;
-                self.coordinator_asked = false;
-                self.meet_coordinator(now);
-            }
-            (true, true) => {}
-            (false, _) => self.lose_coordinator(),
+        if !known {
+            self.lose_coordinator();
+        } else if self.reach.found() {
+            self.meet_coordinator(now);
         }
         self.advance(now);
     }
@@ -231,7 +225,7 @@ impl Consumer {
         if self.poll_deadline().is_some_and(|deadline| now >= deadline) {
             self.poll_deadline_missed(now);
         }
-        if self.is_beating() && self.coordinator_known && self.heart.session_expired(now) {
+        if self.is_beating() && self.reach.is_known() && self.heart.session_expired(now) {
             self.lose_coordinator();
         }
         self.advance(now);
@@ -316,26 +310,17 @@ impl Consumer {
 
     /// Has the next poll return this, once.
     fn report_error(&mut self, error: MemberError) {
-        if self.told_error.as_ref() != Some(&error) {
-            self.told_error = Some(error.clone());
-            self.outbox.event(Event::Error(error));
-        }
+        self.announced.error(error, &mut self.outbox);
     }
 
     /// Whether requests can go out; if not, the coordinator is looked up.
     fn has_coordinator(&mut self) -> bool {
-        if !self.coordinator_known && !self.coordinator_asked {
-            self.coordinator_asked = true;
-            self.outbox.push(Output::FindCoordinator);
-        }
-        self.coordinator_known
+        self.reach.known_or_ask(&mut self.outbox)
     }
 
     /// The coordinator does not answer, or is another one by now. The membership stays.
     fn lose_coordinator(&mut self) {
-        if std::mem::take(&mut self.coordinator_known) {
-            self.coordinator_asked = false;
-        }
+        self.reach.lost();
     }
 
     /// Names the topics whose metadata matter from now on, if they are others than before.
