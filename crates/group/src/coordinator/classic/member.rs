@@ -12,7 +12,7 @@ use bytes::Bytes;
 use std::sync::Arc;
 
 /// A member of a classic group.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(in crate::coordinator) struct Member {
     pub(in crate::coordinator) id: Arc<str>,
     pub(in crate::coordinator) instance_id: Option<Arc<str>>,

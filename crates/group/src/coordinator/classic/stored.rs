@@ -8,7 +8,6 @@ use crate::{
         effects::Effects,
         output::ClientInfo,
         record::Record,
-        session::Session,
     },
     time::Duration,
 };
@@ -49,13 +48,11 @@ impl ClassicGroup {
     }
 
     fn take_in(&mut self, id: &Arc<str>, stored: &StoredMember) {
-        let name = self.protocol.clone().unwrap_or_default();
-        let protocols = vec![Protocol { name, metadata: stored.subscription.clone() }];
-        self.support.add(&protocols);
         if let Some(instance) = &stored.instance_id {
             self.instances.insert(instance.clone(), id.clone());
         }
-        let member = Member {
+        let name = self.protocol.clone().unwrap_or_default();
+        self.seat(Member {
             id: id.clone(),
             instance_id: stored.instance_id.clone(),
             client: ClientInfo {
@@ -65,37 +62,30 @@ impl ClassicGroup {
             assignment: stored.assignment.clone(),
             session_timeout: stored.session_timeout,
             rebalance_timeout: stored.rebalance_timeout,
-            protocols,
-            is_new: false,
-            arrival: self.next_arrival,
-            join: None,
-            sync: None,
-            session: Session::default(),
-        };
-        self.next_arrival += 1;
-        self.members.insert(id.clone(), member);
+            protocols: vec![Protocol { name, metadata: stored.subscription.clone() }],
+            ..Member::default()
+        });
     }
 
     fn take_in_migrant(&mut self, migrant: Migrant) {
         let protocol = |(name, metadata)| Protocol { name, metadata };
-        let protocols: Vec<_> = migrant.protocols.into_iter().map(protocol).collect();
-        self.support.add(&protocols);
-        let member = Member {
-            id: migrant.id.clone(),
+        self.seat(Member {
+            id: migrant.id,
             instance_id: migrant.instance_id,
             client: migrant.client,
-            assignment: Bytes::new(),
             session_timeout: migrant.session_timeout,
             rebalance_timeout: migrant.rebalance_timeout,
-            protocols,
-            is_new: false,
-            arrival: self.next_arrival,
-            join: None,
-            sync: None,
-            session: Session::default(),
-        };
+            protocols: migrant.protocols.into_iter().map(protocol).collect(),
+            ..Member::default()
+        });
+    }
+
+    /// A member that is at rest: nothing of it waits for an answer.
+    fn seat(&mut self, mut member: Member) {
+        self.support.add(&member.protocols);
+        member.arrival = self.next_arrival;
         self.next_arrival += 1;
-        self.members.insert(migrant.id, member);
+        self.members.insert(member.id.clone(), member);
     }
 
     /// The record of the group as it stands, with these assignments; members that are not named get none.

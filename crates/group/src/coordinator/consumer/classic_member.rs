@@ -6,7 +6,7 @@
 
 use super::{
     downgrade,
-    heartbeat::Heartbeat,
+    heartbeat::{Beaten, Heartbeat},
     stored::{ConsumerMember, MemberState, StoredConsumer},
     validate::Refusal,
 };
@@ -28,7 +28,7 @@ use tontine_wire::{
     api::{
         consumer_group_heartbeat::{ConsumerGroupHeartbeatRequest, TopicPartitions},
         heartbeat::{HeartbeatRequest, HeartbeatResponse},
-        join_group::{JoinGroupRequest, JoinGroupResponse},
+        join_group::{JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse},
         sync_group::{SyncGroupRequest, SyncGroupResponse},
     },
     consumer_protocol::{PROTOCOL_TYPE, Subscription},
@@ -37,6 +37,14 @@ use tontine_wire::{
 
 /// From this version on a dynamic member must use an id that was handed out before.
 const MEMBER_ID_REQUIRED_SINCE: i16 = 4;
+
+/// What makes a group a classic one when its last member of the consumer protocol is replaced.
+struct Last {
+    generation: i32,
+    records: Vec<Record>,
+    /// Whether not everybody has what it is to have.
+    rebalances: bool,
+}
 
 /// A join that is not taken: the code, and the id that the answer shows.
 struct Refused(ErrorCode, String);
@@ -108,20 +116,8 @@ impl Coordinator {
         let inconsistent = || Refused(ErrorCode::INCONSISTENT_GROUP_PROTOCOL, shown.clone());
         let first = request.protocols.first().ok_or_else(inconsistent)?;
         let subscription = Subscription::from_metadata(first.metadata.clone()).map_err(|_| inconsistent())?;
-        // Version 0 has no rebalance timeout: the session stands for both.
-        let rebalance_timeout_ms = match request.rebalance_timeout_ms {
-            ms if ms < 0 || version == 0 => request.session_timeout_ms,
-            ms => ms,
-        };
+        let rebalance_timeout_ms = rebalance_timeout_ms(request, version);
         let spoken = as_heartbeat(request, id, rebalance_timeout_ms, subscription, topics);
-        let classic = ClassicMemberMetadata {
-            session_timeout_ms: request.session_timeout_ms,
-            supported_protocols: request
-                .protocols
-                .iter()
-                .map(|p| ClassicProtocol { name: p.name.clone(), metadata: p.metadata.clone() })
-                .collect(),
-        };
         let heartbeat = Heartbeat {
             group: self.consumer_group(&request.group_id),
             topics,
@@ -131,7 +127,7 @@ impl Coordinator {
             client,
             request: &spoken,
             wall_ms: self.wall_ms(now),
-            classic: Some(classic),
+            classic: Some(classic_metadata(request)),
             is_upgraded: false,
         };
         let beaten = heartbeat.decide().map_err(|Refusal { code, .. }| Refused(code, shown.clone()))?;
@@ -143,21 +139,13 @@ impl Coordinator {
             ..Default::default()
         };
         let group = self.group_name(&request.group_id);
-        if let Some(replaced) = &beaten.replaced
-            && let Some(stored) = self.consumer_group(&group)
-            && downgrade::is_due(stored, std::slice::from_ref(replaced), 1, &self.config)
+        if let Some(Last { generation, records, rebalances }) =
+            self.replaces_the_last(now, &group, &beaten, topics)
         {
-            response.generation_id = stored.epoch;
-            let at_rest = beaten.epoch == stored.epoch
-                && beaten.after.state == MemberState::Stable
-                && stored.target_epoch == stored.epoch
-                && stored.members.iter().all(|(id, member)| id == replaced || settled(stored, member));
+            response.generation_id = generation;
             let instance = request.group_instance_id.clone().unwrap_or_default();
-            let cause = Cause::StaticMemberReplaced { instance };
-            let joining = Some((replaced, &beaten.member, &beaten.after));
-            let records = downgrade::records(&group, stored, &[], joining, topics, self.wall_ms(now));
-            let rebalance = (!at_rest).then_some(cause);
-            self.write_downgrade(&group, records, Some((ticket, response.into())), rebalance);
+            let cause = rebalances.then_some(Cause::StaticMemberReplaced { instance });
+            self.write_downgrade(&group, records, Some((ticket, response.into())), cause);
             return Ok(());
         }
         self.arm_for(now, &group, &beaten, millis(request.session_timeout_ms));
@@ -168,6 +156,22 @@ impl Coordinator {
         let records = beaten.records.into_iter().map(Record::Consumer).collect();
         self.write(&group, records, Some((ticket, response.into())), beaten.cause);
         Ok(())
+    }
+
+    /// Whether this member takes the seat of the last one of the consumer protocol: the group is a classic one then.
+    fn replaces_the_last(&self, now: Instant, group: &str, beaten: &Beaten, topics: &Topics) -> Option<Last> {
+        let replaced = beaten.replaced.as_ref()?;
+        let stored = self.consumer_group(group)?;
+        if !downgrade::is_due(stored, std::slice::from_ref(replaced), 1, &self.config) {
+            return None;
+        }
+        let at_rest = beaten.epoch == stored.epoch
+            && beaten.after.state == MemberState::Stable
+            && stored.target_epoch == stored.epoch
+            && stored.members.iter().all(|(id, member)| id == replaced || settled(stored, member));
+        let joining = Some((replaced, &beaten.member, &beaten.after));
+        let records = downgrade::records(group, stored, &[], joining, topics, self.wall_ms(now));
+        Some(Last { generation: stored.epoch, records, rebalances: !at_rest })
     }
 
     /// SyncGroup on a consumer group: the assignment as it is, at once.
@@ -276,6 +280,24 @@ impl Coordinator {
             return Err(ErrorCode::ILLEGAL_GENERATION);
         }
         Ok((group, id.clone(), member))
+    }
+}
+
+/// What is kept of how the member speaks.
+fn classic_metadata(request: &JoinGroupRequest) -> ClassicMemberMetadata {
+    let protocol =
+        |p: &JoinGroupRequestProtocol| ClassicProtocol { name: p.name.clone(), metadata: p.metadata.clone() };
+    ClassicMemberMetadata {
+        session_timeout_ms: request.session_timeout_ms,
+        supported_protocols: request.protocols.iter().map(protocol).collect(),
+    }
+}
+
+/// Version 0 has no rebalance timeout: the session stands for both.
+fn rebalance_timeout_ms(request: &JoinGroupRequest, version: i16) -> i32 {
+    match request.rebalance_timeout_ms {
+        ms if ms < 0 || version == 0 => request.session_timeout_ms,
+        ms => ms,
     }
 }
 
