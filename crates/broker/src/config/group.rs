@@ -1,36 +1,29 @@
 //! Settings of one consumer group: what may be set, and between which bounds. Mirrors `GroupConfig`.
 
-use super::{BrokerConfig, ConfigError, check, nearest, row, rows};
-use std::collections::BTreeMap;
+use super::{BrokerConfig, ConfigError, given::Given, rows};
 use std::time::Duration;
 use tontine_group::coordinator::GroupSettings;
 
 /// Settings of one consumer group, on top of the broker's.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct GroupConfig {
-    given: BTreeMap<&'static str, String>,
+    given: Given,
 }
 
 impl GroupConfig {
     /// Sets one key.
     pub fn set(&mut self, key: &str, value: &str) -> Result<(), ConfigError> {
-        let row = row(rows::GROUP, key).ok_or_else(|| ConfigError::UnknownKey {
-            key: key.to_owned(),
-            nearest: nearest(key, rows::GROUP, &[]),
-        })?;
-        check(row, value)?;
-        self.given.insert(row.key, value.trim().to_owned());
-        Ok(())
+        self.given.set_in(rows::GROUP, key, value)
     }
 
     /// Goes back to the broker's value.
     pub fn unset(&mut self, key: &str) {
-        self.given.remove(key);
+        self.given.unset(key);
     }
 
     /// What was given for this key.
     pub fn given(&self, key: &str) -> Option<&str> {
-        self.given.get(key).map(String::as_str)
+        self.given.get(key)
     }
 
     /// Whether nothing is set.
@@ -40,7 +33,7 @@ impl GroupConfig {
 
     /// Checks what was given against the bounds that the broker sets. An error is the sentence for the answer.
     pub fn check(&self, broker: &BrokerConfig) -> Result<(), String> {
-        for (key, value) in &self.given {
+        for (key, value) in self.given.iter() {
             let (_, bare) = key.split_once("consumer.").unwrap_or(("", key));
             for (bound, wrong, sentence) in [
                 ("min", i64::lt as fn(&i64, &i64) -> bool, "greater than or equal to"),

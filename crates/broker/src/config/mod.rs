@@ -4,6 +4,7 @@
 //! obeyed, the others are reported as having no effect, and a key that Kafka does not have is refused. Mirrors
 //! `KafkaConfig` and `LogConfig`.
 
+mod given;
 mod group;
 mod kind;
 mod known;
@@ -18,7 +19,7 @@ pub use rows::Row;
 pub use settings::{Settings, TopicSettings};
 pub(crate) use settings::{broker_default, topic_value};
 
-use std::collections::BTreeMap;
+use given::Given;
 
 /// A setting that is not accepted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -56,7 +57,7 @@ pub enum Effect {
 /// Settings of the broker: what was given, on top of the defaults.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct BrokerConfig {
-    given: BTreeMap<&'static str, String>,
+    given: Given,
 }
 
 impl BrokerConfig {
@@ -68,19 +69,18 @@ impl BrokerConfig {
     /// Sets one key.
     pub fn set(&mut self, key: &str, value: &str) -> Result<Effect, ConfigError> {
         let Some(row) = row(rows::BROKER, key) else { return without_effect(key) };
-        check(row, value)?;
-        self.given.insert(row.key, value.trim().to_owned());
+        self.given.set(row, value)?;
         Ok(Effect::Obeyed)
     }
 
     /// Goes back to the default.
     pub fn unset(&mut self, key: &str) {
-        self.given.remove(key);
+        self.given.unset(key);
     }
 
     /// What was given for this key.
     pub fn given(&self, key: &str) -> Option<&str> {
-        self.given.get(key).map(String::as_str)
+        self.given.get(key)
     }
 
     /// The value in force; `None` where neither a value nor a default exists.
@@ -97,34 +97,28 @@ impl BrokerConfig {
 /// Settings of one topic, on top of the broker's.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TopicConfig {
-    given: BTreeMap<&'static str, String>,
+    given: Given,
 }
 
 impl TopicConfig {
     /// Sets one key.
     pub fn set(&mut self, key: &str, value: &str) -> Result<(), ConfigError> {
-        let row = row(rows::TOPIC, key).ok_or_else(|| ConfigError::UnknownKey {
-            key: key.to_owned(),
-            nearest: nearest(key, rows::TOPIC, &[]),
-        })?;
-        check(row, value)?;
-        self.given.insert(row.key, value.trim().to_owned());
-        Ok(())
+        self.given.set_in(rows::TOPIC, key, value)
     }
 
     /// Goes back to the broker's value.
     pub fn unset(&mut self, key: &str) {
-        self.given.remove(key);
+        self.given.unset(key);
     }
 
     /// What was given for this key.
     pub fn given(&self, key: &str) -> Option<&str> {
-        self.given.get(key).map(String::as_str)
+        self.given.get(key)
     }
 
     /// All that was given.
     pub fn iter(&self) -> impl Iterator<Item = (&'static str, &str)> {
-        self.given.iter().map(|(key, value)| (*key, value.as_str()))
+        self.given.iter()
     }
 
     /// The values in force, typed.
