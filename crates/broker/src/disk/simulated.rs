@@ -34,6 +34,7 @@ struct Inode {
 
 type Names = BTreeMap<String, usize>;
 
+#[derive(Default)]
 struct Inner {
     inodes: Vec<Inode>,
     names: Names,
@@ -162,20 +163,7 @@ impl Inner {
 impl SimulatedDisk {
     /// An empty disk. The seed decides what an outage leaves.
     pub fn new(seed: u64) -> Self {
-        let inner = Inner {
-            inodes: Vec::new(),
-            names: Names::new(),
-            unsynced_names: Vec::new(),
-            durable_names: Names::new(),
-            dirs: std::collections::BTreeSet::new(),
-            random: seed,
-            operations: 0,
-            fails_at: None,
-            dead: false,
-            capacity: None,
-            sync_fails: false,
-            locked: false,
-        };
+        let inner = Inner { random: seed, ..Inner::default() };
         Self { inner: Arc::new(Mutex::new(inner)) }
     }
 
@@ -239,16 +227,10 @@ impl SimulatedDisk {
         let next = Inner {
             inodes: inodes.collect(),
             names: inner.names.clone(),
-            unsynced_names: Vec::new(),
             durable_names: inner.names.clone(),
             dirs: inner.names.keys().filter_map(|name| Some(name.rsplit_once('/')?.0.to_owned())).collect(),
             random: inner.random,
-            operations: 0,
-            fails_at: None,
-            dead: false,
-            capacity: None,
-            sync_fails: false,
-            locked: false,
+            ..Inner::default()
         };
         Self { inner: Arc::new(Mutex::new(next)) }
     }
