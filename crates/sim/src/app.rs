@@ -254,7 +254,7 @@ impl World {
     /// `completeClassicGroupJoin` removes only dynamic ones), while others get its partitions: it does not count once the
     /// group has gone on without it, whichever of the two is the one left behind.
     fn name_members(&mut self, who: &Client, what: &TopicPartition) {
-        if !self.holders.get(what).is_some_and(|holders| holders.iter().any(|other| *other != who.life)) {
+        if self.holders.of(what).all(|holder| holder == who.life) {
             return;
         }
         self.counts.count("overlaps looked into");

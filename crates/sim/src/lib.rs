@@ -10,6 +10,7 @@ mod app;
 mod brokers;
 mod client;
 pub mod fact;
+mod holders;
 pub mod invariants;
 pub mod lie;
 mod network;

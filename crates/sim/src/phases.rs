@@ -75,7 +75,7 @@ impl World {
             return Some(format!("{} has a dead connection and does not know", link.life));
         }
         for name in self.partitions() {
-            let holders = self.holders.get(&name).map_or(0, std::collections::BTreeSet::len);
+            let holders = self.holders.of(&name).count();
             if holders != 1 {
                 return Some(format!("{name} has {holders} owners"));
             }

@@ -174,8 +174,7 @@ impl Script {
 
     /// What the member has.
     pub fn assignment(&self, life: Life) -> BTreeSet<TopicPartition> {
-        let holds = |holders: &BTreeSet<Life>| holders.contains(&life);
-        self.world.holders.iter().filter(|(_, h)| holds(h)).map(|(name, _)| name.clone()).collect()
+        self.world.holders.held_by(life)
     }
 
     /// What the group has committed.

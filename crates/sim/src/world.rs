@@ -7,6 +7,7 @@
 use crate::{
     client::{Client, UNIX_MS},
     fact::{Fact, Life},
+    holders::Holders,
     invariants::{self, Invariant},
     lie::Lie,
     network::{Link, Way, pieces},
@@ -25,7 +26,6 @@ use tontine::{
     audit::Audit,
     cluster::ConnId as ClientConn,
     machine::{Machine, MachineOutput},
-    state::StepKind,
 };
 use tontine_broker::{BrokerConfig, BrokerState, ConnId, NewTopic, Node, NodeId};
 use tontine_group::Instant;
@@ -88,7 +88,7 @@ pub(crate) struct World {
     pub(crate) counts: Counts,
     pub(crate) topic_names: BTreeMap<Uuid, String>,
     pub(crate) topics: BTreeSet<String>,
-    pub(crate) holders: BTreeMap<TopicPartition, BTreeSet<Life>>,
+    pub(crate) holders: Holders,
     pub(crate) seen: BTreeMap<TopicPartition, BTreeMap<i64, i64>>,
     pub(crate) healed: bool,
     pub(crate) producing: bool,
@@ -147,7 +147,7 @@ impl World {
             counts: Counts::default(),
             topic_names: BTreeMap::new(),
             topics: BTreeSet::new(),
-            holders: BTreeMap::new(),
+            holders: Holders::default(),
             seen: BTreeMap::new(),
             healed: false,
             producing: true,
@@ -181,26 +181,9 @@ impl World {
         if matches!(fact, Fact::Group(_) | Fact::Began(..) | Fact::Returned(..) | Fact::Left(_)) {
             self.changed = self.now;
         }
-        match fact {
-            Fact::Began(who, StepKind::Assigned, what) => {
-                for name in what {
-                    self.holders.entry(name.clone()).or_default().insert(*who);
-                }
-            }
-            Fact::Returned(who, StepKind::Revoked | StepKind::Lost, what) => {
-                for name in what {
-                    self.holders.entry(name.clone()).or_default().remove(who);
-                }
-            }
-            Fact::Crashed(who) | Fact::Left(who) => {
-                for holders in self.holders.values_mut() {
-                    holders.remove(who);
-                }
-            }
-            Fact::Delivered(_, what, from, to) => {
-                invariants::add(self.seen.entry(what.clone()).or_default(), *from, *to);
-            }
-            _ => {}
+        self.holders.see(fact);
+        if let Fact::Delivered(_, what, from, to) = fact {
+            invariants::add(self.seen.entry(what.clone()).or_default(), *from, *to);
         }
     }
 
