@@ -148,10 +148,7 @@ impl Front {
             Tell::Happened(happening) => tracing::debug!(group, "{happening}"),
             Tell::Warned(warning) => tracing::warn!(group, "{warning}"),
             Tell::Answer { call, answer: Err(error) } if self.desk.commits_by_itself(*call) => {
-                // The next one says more; only the last of a member, before it gives partitions up, is missed by somebody.
-                let again =
-                    if error.is_retriable() { "" } else { ", and will be again: close this consumer" };
-                tracing::warn!(group, "an auto-commit failed{again}: {error}");
+                tracing::warn!(group, "an auto-commit failed: {error}");
             }
             _ => {}
         }

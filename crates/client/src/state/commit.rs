@@ -75,8 +75,6 @@ pub(super) struct Commit {
     owned: Vec<Option<u64>>,
     /// A rebalance has held it up.
     held: bool,
-    /// It has been held up while the member leaves, which bounds its deadline.
-    is_last: bool,
 }
 
 impl Commits {
@@ -106,7 +104,7 @@ impl ConsumerState {
         let asked_under = self.group.as_ref().and_then(|group| group.member.membership());
         let ended = self.memberships_ended();
         let owned = offsets.iter().map(|(name, _)| self.ownership(name)).collect();
-        let (held, is_last) = (false, false);
+        let held = false;
         self.commits.queue.push_back(Commit {
             call,
             offsets,
@@ -117,7 +115,6 @@ impl ConsumerState {
             ended,
             owned,
             held,
-            is_last,
         });
         self.count_commits();
     }
@@ -209,8 +206,8 @@ impl ConsumerState {
         let patience = self.leaver_patience();
         let Some(first) = self.commits.queue.front_mut() else { return };
         first.held = true;
-        if let Some(patience) = patience.filter(|_| !first.is_last) {
-            first.is_last = true;
+        // Held again, it has no more time than before: the earlier deadline stands.
+        if let Some(patience) = patience {
             first.deadline = first.deadline.min(self.now + patience);
         }
     }
