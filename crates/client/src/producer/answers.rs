@@ -161,6 +161,7 @@ impl<D, F> Sender<D, F> {
         if let Some(queue) = self.queues.get_mut(tp) {
             queue.under_way = queue.under_way.saturating_sub(1);
             queue.last_error = None;
+            queue.is_introduced |= batch.sequence.is_some();
             queue.requeue();
         }
         let delivered = batch.delivered(tp, base_offset, append_time);

@@ -107,6 +107,9 @@ pub(super) struct Queue<D> {
     /// Failed, and sent again when nothing is under way any more.
     failed: Vec<Batch<D>>,
     pub(super) next_sequence: i32,
+    /// Whether the partition has a batch of the present identity. Of a producer that it has never seen a broker takes any
+    /// sequence number (`ProducerAppendInfo.checkSequence`), so a second batch must not be there before the first.
+    pub(super) is_introduced: bool,
     /// Nothing leaves before.
     pub(super) not_before: Instant,
     pub(super) last_error: Option<Arc<str>>,
@@ -120,6 +123,7 @@ impl<D> Default for Queue<D> {
             sent_to: -1,
             failed: Vec::new(),
             next_sequence: 0,
+            is_introduced: false,
             not_before: Instant::ZERO,
             last_error: None,
         }
@@ -186,6 +190,7 @@ impl<D> Queue<D> {
     /// Starts the sequence numbers again, for a new identity.
     pub(super) fn restart_sequence(&mut self) {
         self.next_sequence = 0;
+        self.is_introduced = false;
         for batch in self.waiting.iter_mut().chain(&mut self.failed) {
             batch.sequence = None;
         }

@@ -51,8 +51,8 @@ impl<D, F> Sender<D, F> {
     }
 
     fn ready(&self, queue: &Queue<D>) -> Ready {
-        // Without sequence numbers a broker cannot keep the order of several batches: one at a time.
-        let most = if matches!(self.identity, Known::Anonymous) { 1 } else { self.max_in_flight() };
+        // Without sequence numbers, or before it knows the producer, a broker cannot keep the order of several batches.
+        let most = if queue.is_introduced { self.max_in_flight() } else { 1 };
         let Some(batch) = queue.waiting.front() else { return Ready::Not };
         if queue.is_held() || queue.under_way >= most {
             return Ready::Not;

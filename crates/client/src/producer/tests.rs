@@ -198,13 +198,14 @@ impl World {
                 () if batch_epoch == epoch && sequence < next => {
                     return Err(ErrorCode::DUPLICATE_SEQUENCE_NUMBER);
                 }
+                // Of a producer that it has never seen a broker takes any number, as Kafka does.
+                () if epoch < 0 => {}
                 () if sequence != if batch_epoch == epoch { next } else { 0 } => {
                     return Err(ErrorCode::OUT_OF_ORDER_SEQUENCE_NUMBER);
                 }
-                () => {
-                    self.sequences.insert((partition, batch.producer_id()), (batch_epoch, sequence + count))
-                }
+                () => {}
             };
+            self.sequences.insert((partition, batch.producer_id()), (batch_epoch, sequence + count));
         }
         let log = self.logs.entry(partition).or_default();
         let base = log.len() as i64;
@@ -318,6 +319,20 @@ fn nothing_is_lost_doubled_or_reordered_whatever_fails() {
             assert_eq!(world.logs[&(partition as i32)], expected, "seed {seed}");
         }
     }
+}
+
+/// A leader that has just been made refuses the first batch and takes the second, which was already on its way.
+#[test]
+fn a_broker_that_never_saw_the_producer_cannot_take_its_second_batch_before_the_first() {
+    let mut world = World::new(&[("linger.ms", "0"), ("batch.size", "120")]);
+    let mut fates = vec![Fate::Refused(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION)];
+    world.fates = Box::new(move || fates.pop().unwrap_or(Fate::Fine));
+    for token in 0..20 {
+        world.send(token, to(0));
+    }
+    world.seconds(2);
+    assert_eq!(world.logs[&0], (0..20).collect::<Vec<_>>());
+    assert_eq!(world.epoch, 1, "no other identity was needed");
 }
 
 #[test]
