@@ -74,6 +74,8 @@ impl Desk {
         self.rebalance.stage = match step {
             None => Stage::Idle,
             Some(step) => {
+                // Here and not when the callback runs: by then a later epoch may have been told.
+                self.membership.clone_from(&step.membership);
                 if step.kind == StepKind::Assigned {
                     for (name, incarnation) in &step.partitions {
                         self.held.insert(name.clone(), Held::new(*incarnation));
@@ -159,7 +161,6 @@ impl Desk {
 
     /// The application sees the step from now on.
     fn show(&mut self, step: &Step) {
-        self.membership = step.membership.clone();
         for (name, _) in &step.partitions {
             if let Some(held) = self.held.get_mut(name) {
                 held.announced = true;

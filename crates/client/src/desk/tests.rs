@@ -503,3 +503,18 @@ fn after_a_dropped_unsubscribe_polling_is_refused_and_a_new_subscription_commits
     rig.poll();
     assert_eq!(rig.commit().map(|(_, offsets, _)| offsets), Some(vec![1]));
 }
+
+#[test]
+fn an_epoch_that_is_told_while_a_callback_waits_stays_told_when_it_runs() {
+    let mut rig = Rig::new(&[]);
+    rig.tell(Tell::Membership(Some(membership())));
+    rig.due(Due::Assign { added: vec![name(0)] });
+    assert!(rig.begins());
+    rig.step(StepKind::Assigned, 0..1);
+    let later = Membership { generation: 4, ..membership() };
+    rig.tell(Tell::Membership(Some(later.clone())));
+    assert!(matches!(rig.next(), Turn::Callback(StepKind::Assigned, _)));
+    assert_eq!(rig.desk.membership(), Some(&later));
+    rig.desk.callback_done(rig.now, false);
+    assert_eq!(rig.desk.membership(), Some(&later));
+}
