@@ -1,83 +1,126 @@
 //! Runs many histories and says what happened in them; or one, with its timeline.
 
+mod args;
+
+use args::{Args, USAGE};
 use std::{
-    io::{IsTerminal, Write},
+    io::{self, BufWriter, ErrorKind, IsTerminal, Write},
     process::ExitCode,
+    time::Instant,
 };
-use tontine_sim::{Counts, report::line, run, run_verbosely};
-
-const USAGE: &str = "usage: tontine-sim [--seeds N] [--seed FIRST] [--full] [--requests]
-
-  --seeds N      run N histories, from seed FIRST (default 0) on; default 1
-  --seed FIRST   the first seed
-  --full         print the whole timeline of each history
-  --requests     put requests and answers into it, but for fetches";
-
-struct Args {
-    first: u64,
-    seeds: u64,
-    full: bool,
-    requests: bool,
-}
-
-fn args() -> Result<Args, String> {
-    let mut parsed = Args { first: 0, seeds: 1, full: false, requests: false };
-    let mut given = std::env::args().skip(1);
-    while let Some(flag) = given.next() {
-        let mut number = || {
-            let text = given.next().ok_or_else(|| format!("{flag} needs a number"))?;
-            text.parse::<u64>().map_err(|_| format!("{flag}: `{text}` is no number"))
-        };
-        match flag.as_str() {
-            "--seeds" => parsed.seeds = number()?,
-            "--seed" => parsed.first = number()?,
-            "--full" => parsed.full = true,
-            "--requests" => parsed.requests = true,
-            other => return Err(format!("{other} is not known\n\n{USAGE}")),
-        }
-    }
-    Ok(parsed)
-}
+use tontine_sim::{Counts, Outcome, report::line, run, run_verbosely};
 
 fn main() -> ExitCode {
-    match args() {
+    let args = match Args::parse(std::env::args().skip(1)) {
+        Ok(args) => args,
         Err(why) => {
-            eprintln!("{why}");
+            // Nobody may be there to read it.
+            let _ = writeln!(io::stderr(), "{why}\n\n{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    let mut out = BufWriter::new(io::stdout().lock());
+    let done = if args.help { writeln!(out, "{USAGE}").map(|()| true) } else { work(&args, &mut out) };
+    match done.and_then(|holds| out.flush().map(|()| holds)) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        // Whoever reads has enough, as `head` has.
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+        Err(error) => {
+            let _ = writeln!(io::stderr(), "the report cannot be written: {error}");
             ExitCode::from(2)
         }
-        Ok(args) => work(&args),
     }
 }
 
-fn work(args: &Args) -> ExitCode {
-    let (mut counts, mut seconds, mut failed) = (Counts::default(), 0.0, Vec::new());
-    let shows_progress = std::io::stderr().is_terminal() && args.seeds > 1;
+/// What came of all histories together.
+#[derive(Default)]
+struct Sum {
+    counts: Counts,
+    seconds: f64,
+    failed: Vec<(u64, &'static str)>,
+}
+
+/// Runs the histories; whether everything holds in all of them.
+fn work(args: &Args, out: &mut impl Write) -> io::Result<bool> {
+    let (mut sum, progress) = (Sum::default(), Progress::begin(args.seeds));
     for done in 0..args.seeds {
         let seed = args.first.wrapping_add(done);
         let outcome = if args.requests { run_verbosely(seed) } else { run(seed) };
-        counts.merge(&outcome.counts);
-        seconds += outcome.time.as_secs_f64();
-        if args.full {
-            outcome.history.iter().for_each(|entry| println!("{}", line(entry)));
+        tell(args, out, &mut sum, outcome)?;
+        progress.tell(done + 1, sum.failed.len());
+    }
+    progress.end();
+    write!(out, "{}", sum.counts)?;
+    let (seeds, seconds, failed) = (args.seeds, sum.seconds, sum.failed.len());
+    writeln!(
+        out,
+        "{seeds} histories, {seconds:.0} simulated seconds, {failed} failed; {}",
+        progress.speed(seconds)
+    )?;
+    for (seed, invariant) in &sum.failed {
+        writeln!(out, "  seed {seed}: {invariant}")?;
+    }
+    Ok(sum.failed.is_empty())
+}
+
+fn tell(args: &Args, out: &mut impl Write, sum: &mut Sum, outcome: Outcome) -> io::Result<()> {
+    sum.counts.merge(&outcome.counts);
+    sum.seconds += outcome.time.as_secs_f64();
+    if args.full {
+        outcome.history.iter().try_for_each(|entry| writeln!(out, "{}", line(entry)))?;
+    }
+    if let Some(failure) = outcome.failure {
+        if sum.failed.len() < args.failures {
+            writeln!(out, "{failure}\n")?;
         }
-        if let Some(failure) = outcome.failure {
-            if failed.len() < 3 {
-                println!("{failure}\n");
-            }
-            failed.push((failure.seed, failure.invariant));
-        }
-        if shows_progress && done % 16 == 15 {
-            eprint!("\r{} of {} histories, {} failed", done + 1, args.seeds, failed.len());
-            let _ = std::io::stderr().flush();
+        // A long run shows its failures when they are found.
+        out.flush()?;
+        sum.failed.push((failure.seed, failure.invariant));
+    }
+    Ok(())
+}
+
+/// How far a run is, for somebody at a terminal.
+struct Progress {
+    of: u64,
+    shows: bool,
+    since: Instant,
+}
+
+impl Progress {
+    #[allow(clippy::disallowed_methods, reason = "how fast the simulator is, nothing in a simulation")]
+    fn begin(of: u64) -> Self {
+        Self { of, shows: io::stderr().is_terminal() && of > 1, since: Instant::now() }
+    }
+
+    fn tell(&self, done: u64, failed: usize) {
+        if self.shows && (done.is_multiple_of(16) || done == self.of) {
+            let mut err = io::stderr();
+            let _ = write!(err, "\r{done} of {} histories, {failed} failed", self.of);
+            let _ = err.flush();
         }
     }
-    if shows_progress {
-        eprintln!();
+
+    fn end(&self) {
+        if self.shows {
+            let _ = writeln!(io::stderr());
+        }
     }
-    print!("{counts}");
-    println!("{} histories, {seconds:.0} simulated seconds, {} failed", args.seeds, failed.len());
-    for (seed, invariant) in &failed {
-        println!("  seed {seed}: {invariant}");
+
+    /// Simulated time for each second that it took.
+    fn speed(&self, simulated: f64) -> String {
+        let (seconds, of) = match cpu_seconds() {
+            Some(seconds) => (seconds, "CPU second"),
+            None => (self.since.elapsed().as_secs_f64(), "second"),
+        };
+        format!("{:.0} simulated seconds for each {of}", simulated / seconds.max(0.001))
     }
-    if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// The time that this process has computed, where the system tells it in a file: all of it is one thread.
+fn cpu_seconds() -> Option<f64> {
+    let text = std::fs::read_to_string("/proc/self/schedstat").ok()?;
+    let nanos: f64 = text.split_whitespace().next()?.parse().ok()?;
+    Some(nanos / 1e9)
 }

@@ -1,0 +1,94 @@
+//! What the command line says.
+
+/// How to call the program.
+pub(crate) const USAGE: &str = "\
+usage: tontine-sim [--seeds N] [--seed FIRST] [--full] [--requests] [--failures N]
+
+  --seeds N      run N histories, from seed FIRST on; default 1
+  --seed FIRST   the first seed; default 0
+  --full         print the whole timeline of each history
+  --requests     put requests and answers into it, but for fetches
+  --failures N   tell the whole story of the first N failures; default 3
+
+It ends with 0 when everything held in every history, with 1 when something did not.";
+
+/// What is to be done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Args {
+    /// The first seed.
+    pub(crate) first: u64,
+    /// How many seeds.
+    pub(crate) seeds: u64,
+    /// Whether timelines are printed.
+    pub(crate) full: bool,
+    /// Whether requests are in them.
+    pub(crate) requests: bool,
+    /// How many failures are told.
+    pub(crate) failures: usize,
+    /// Only say how the program is called.
+    pub(crate) help: bool,
+}
+
+impl Default for Args {
+    fn default() -> Self {
+        Self { first: 0, seeds: 1, full: false, requests: false, failures: 3, help: false }
+    }
+}
+
+impl Args {
+    /// Reads the arguments; otherwise what is wrong with them.
+    pub(crate) fn parse(given: impl IntoIterator<Item = String>) -> Result<Self, String> {
+        let (mut args, mut given) = (Self::default(), given.into_iter());
+        while let Some(flag) = given.next() {
+            // `--seed=7` is `--seed 7`.
+            let (flag, value) = match flag.split_once('=') {
+                Some((flag, value)) => (flag.to_owned(), Some(value.to_owned())),
+                None => (flag, None),
+            };
+            let takes_value = matches!(flag.as_str(), "--seeds" | "--seed" | "--failures");
+            if value.is_some() && !takes_value {
+                return Err(format!("{flag} takes no value"));
+            }
+            let mut number = || number(&flag, value.clone().or_else(|| given.next()));
+            match flag.as_str() {
+                "--seeds" => args.seeds = number()?,
+                "--seed" => args.first = number()?,
+                "--failures" => args.failures = usize::try_from(number()?).unwrap_or(usize::MAX),
+                "--full" => args.full = true,
+                "--requests" => args.requests = true,
+                "--help" | "-h" => args.help = true,
+                other => return Err(format!("{other} is not known")),
+            }
+        }
+        Ok(args)
+    }
+}
+
+fn number(flag: &str, text: Option<String>) -> Result<u64, String> {
+    let text = text.ok_or_else(|| format!("{flag} needs a number"))?;
+    text.parse().map_err(|_| format!("{flag}: `{text}` is no number"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(line: &str) -> Result<Args, String> {
+        Args::parse(line.split_whitespace().map(str::to_owned))
+    }
+
+    #[test]
+    fn what_is_given_is_taken_and_the_rest_has_a_default() {
+        assert_eq!(parse(""), Ok(Args::default()));
+        let all = Args { first: 7, seeds: 3, full: true, requests: true, failures: 1, help: false };
+        assert_eq!(parse("--seed 7 --seeds=3 --full --requests --failures 1"), Ok(all));
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused_with_a_sentence() {
+        assert_eq!(parse("--seed"), Err("--seed needs a number".into()));
+        assert_eq!(parse("--seeds ten"), Err("--seeds: `ten` is no number".into()));
+        assert_eq!(parse("--full=yes"), Err("--full takes no value".into()));
+        assert_eq!(parse("--sead 1"), Err("--sead is not known".into()));
+    }
+}
