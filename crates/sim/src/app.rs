@@ -13,8 +13,7 @@ use std::{collections::BTreeSet, time::Duration};
 use tontine::{
     Error, OffsetAndMetadata, Record, Records, TopicPartition, desk::Turn, machine::Machine, state::StepKind,
 };
-use tontine_group::Instant;
-use tontine_wire::api::{Response, describe_groups::DescribeGroupsRequest};
+use tontine_group::{Instant, coordinator::GroupView};
 
 /// What a call may take.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -250,15 +249,18 @@ impl World {
 
     /// Who is a member matters when two hold one partition.
     ///
-    /// A static member that does not rejoin in time stays a member until its session expires (KIP-345; Kafka's
-    /// `completeClassicGroupJoin` removes only dynamic ones), while others get its partitions: it does not count once the
-    /// group has gone on without it, whichever of the two is the one left behind.
+    /// A static member of a classic group that does not rejoin in time stays a member until its session expires (KIP-345;
+    /// Kafka's `completeClassicGroupJoin` removes only dynamic ones), while others get its partitions: it does not count
+    /// once the group has gone on without it, whichever of the two is the one left behind.
     fn name_members(&mut self, who: &Client, what: &TopicPartition) {
         if self.holders.of(what).all(|holder| holder == who.life) {
             return;
         }
         self.counts.count("overlaps looked into");
-        if let Some((_, mut members)) = self.group() {
+        let Some(group) = self.group() else { return };
+        let mut members: BTreeSet<_> = group.members.iter().map(|member| member.id.to_string()).collect();
+        // Only a classic group has a leader.
+        if group.leader.is_some() {
             let generation =
                 |client: &Client| client.desk.membership().map(|membership| membership.generation);
             let everybody = || self.clients.values().map(|client| &**client).chain([who]);
@@ -268,17 +270,13 @@ impl World {
             for name in left_behind.filter_map(|other| other.named.as_ref()) {
                 members.remove(name);
             }
-            self.record(Fact::Members(members));
         }
+        self.record(Fact::Members(members));
     }
 
-    /// The group's state and members as its coordinator sees them.
-    pub(crate) fn group(&mut self) -> Option<(String, BTreeSet<String>)> {
-        let (node, _) = self.broker.leader("__consumer_offsets", 0)?;
-        let request = DescribeGroupsRequest { groups: vec![GROUP.into()], ..Default::default() };
-        let Some(Response::DescribeGroups(answer)) = self.ask(node, 5, request) else { return None };
-        let group = answer.groups.into_iter().next().filter(|group| group.error_code.is_ok())?;
-        Some((group.group_state, group.members.into_iter().map(|member| member.member_id).collect()))
+    /// The group as its coordinator sees it.
+    pub(crate) fn group(&self) -> Option<GroupView> {
+        self.broker.groups().into_iter().find(|group| &*group.id == GROUP)
     }
 
     /// Works on records, then commits in its own way.

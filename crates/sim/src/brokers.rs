@@ -51,6 +51,12 @@ impl World {
         if is(ApiKey::JoinGroup) || is(ApiKey::SyncGroup) {
             self.joins += 1;
         }
+        if is(ApiKey::ConsumerGroupHeartbeat)
+            && let Ok((_, Request::ConsumerGroupHeartbeat(request))) = frame::decode_request(frame.clone())
+            && request.member_epoch == 0
+        {
+            self.joins += 1;
+        }
         if is(ApiKey::OffsetCommit)
             && let Ok((_, Request::OffsetCommit(request))) = frame::decode_request(frame.clone())
         {

@@ -3,7 +3,7 @@
 
 use crate::{
     fact::Life,
-    workload::{Commits, Plan, Profile},
+    workload::{Commits, Plan, Profile, Protocol},
 };
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -116,26 +116,7 @@ impl Client {
         born: Instant,
         seed: u64,
     ) -> Result<Self, Error> {
-        let auto = profile.commits == Commits::Auto;
-        let mut builder = ConsumerBuilder::default()
-            .set("bootstrap.servers", bootstrap)
-            .set("group.id", "g")
-            .set("client.id", life.to_string())
-            .set("auto.offset.reset", "earliest")
-            .set("enable.auto.commit", if auto { "true" } else { "false" })
-            .set("auto.commit.interval.ms", "700")
-            .set("session.timeout.ms", plan.session.to_string())
-            .set("heartbeat.interval.ms", plan.heartbeat.to_string())
-            .set("max.poll.interval.ms", plan.max_poll.to_string())
-            .set("max.poll.records", plan.max_poll_records.to_string())
-            .set("audit.log", "in memory")
-            .set("metadata.max.age.ms", "3000")
-            .set("request.timeout.ms", "8000")
-            .set("default.api.timeout.ms", "10000")
-            .set("partition.assignment.strategy", plan.assignor);
-        if let Some(instance) = &profile.instance {
-            builder = builder.set("group.instance.id", instance);
-        }
+        let builder = configuration(life, &profile, plan, bootstrap);
         let settings = ConsumerSettings::new(
             builder,
             UNIX_MS + i64::try_from(born.since_origin().as_millis()).unwrap_or(0),
@@ -194,6 +175,35 @@ impl Client {
             Doing::Working { .. } | Doing::Polling { .. } | Doing::Committing { .. } => false,
         }
     }
+}
+
+fn configuration(life: Life, profile: &Profile, plan: &Plan, bootstrap: &str) -> ConsumerBuilder {
+    let auto = profile.commits == Commits::Auto;
+    let mut builder = ConsumerBuilder::default()
+        .set("bootstrap.servers", bootstrap)
+        .set("group.id", "g")
+        .set("group.protocol", profile.protocol.name())
+        .set("client.id", life.to_string())
+        .set("auto.offset.reset", "earliest")
+        .set("enable.auto.commit", if auto { "true" } else { "false" })
+        .set("auto.commit.interval.ms", "700")
+        .set("max.poll.interval.ms", plan.max_poll.to_string())
+        .set("max.poll.records", plan.max_poll_records.to_string())
+        .set("audit.log", "in memory")
+        .set("metadata.max.age.ms", "3000")
+        .set("request.timeout.ms", "8000")
+        .set("default.api.timeout.ms", "10000");
+    // In the consumer protocol it is the brokers that say how long these are.
+    if profile.protocol != Protocol::Consumer {
+        builder = builder
+            .set("session.timeout.ms", plan.session.to_string())
+            .set("heartbeat.interval.ms", plan.heartbeat.to_string())
+            .set("partition.assignment.strategy", plan.assignor);
+    }
+    if let Some(instance) = &profile.instance {
+        builder = builder.set("group.instance.id", instance);
+    }
+    builder
 }
 
 fn scaled(duration: Duration, by: i64, of: i64) -> Duration {

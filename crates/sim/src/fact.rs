@@ -1,5 +1,6 @@
 //! What happened in a run, as far as an observer outside of every machine can see it. Invariants and reports read these.
 
+use crate::workload::Protocol;
 use std::{collections::BTreeSet, fmt, time::Duration};
 use tontine::{TopicPartition, state::StepKind};
 
@@ -17,7 +18,7 @@ impl fmt::Display for Life {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Fact {
     /// A consumer was built and subscribed.
-    Started(Life, Option<String>),
+    Started(Life, Protocol, Option<String>),
     /// Its process is gone, without a word.
     Crashed(Life),
     /// It closed, or left and may come back: nothing is its own any more.
@@ -85,8 +86,10 @@ fn list(partitions: &[TopicPartition]) -> String {
 impl fmt::Display for Fact {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Started(who, None) => write!(f, "{who} starts"),
-            Self::Started(who, Some(instance)) => write!(f, "{who} starts as static member {instance}"),
+            Self::Started(who, protocol, None) => write!(f, "{who} starts, {}", protocol.name()),
+            Self::Started(who, protocol, Some(instance)) => {
+                write!(f, "{who} starts as static member {instance}, {}", protocol.name())
+            }
             Self::Crashed(who) => write!(f, "{who} crashes"),
             Self::Left(who) => write!(f, "{who} has left"),
             Self::Named(who, name) => write!(f, "{who} is {name}"),

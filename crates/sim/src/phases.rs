@@ -8,6 +8,7 @@ use crate::{
     world::{Happening, World},
 };
 use std::time::Duration;
+use tontine_group::coordinator::GroupState;
 
 /// How often it is looked whether the group has come to rest.
 const LOOK: Duration = Duration::from_millis(250);
@@ -63,7 +64,7 @@ impl World {
     }
 
     /// What has to come yet before the group is at rest, in words.
-    fn what_is_missing(&mut self) -> Option<String> {
+    fn what_is_missing(&self) -> Option<String> {
         self.what_is_seen_missing().or_else(|| self.what_the_coordinator_misses())
     }
 
@@ -105,17 +106,19 @@ impl World {
         })
     }
 
-    fn what_the_coordinator_misses(&mut self) -> Option<String> {
-        let Some((state, members)) = self.group() else {
-            return Some("the coordinator does not answer".into());
+    fn what_the_coordinator_misses(&self) -> Option<String> {
+        let Some(group) = self.group() else {
+            return Some("the group has no coordinator".into());
         };
-        let missing =
-            self.clients.values().find(|c| !c.named.as_ref().is_some_and(|name| members.contains(name)));
-        if let Some(client) = missing {
+        let knows = |client: &Client| {
+            client.named.as_ref().is_some_and(|name| group.members.iter().any(|member| *member.id == **name))
+        };
+        if let Some(client) = self.clients.values().find(|client| !knows(client)) {
             return Some(format!("{} is not a member", client.life));
         }
-        (state != "Stable" || members.len() != self.clients.len())
-            .then(|| format!("the group is {state} and has {} members", members.len()))
+        let (state, members) = (group.state, group.members.len());
+        (state != GroupState::Stable || members != self.clients.len())
+            .then(|| format!("the group is {state:?} and has {members} members"))
     }
 
     fn is_at_work(&self, client: &Client) -> bool {

@@ -21,6 +21,12 @@ impl Random {
         bits ^ (bits >> 31)
     }
 
+    /// Another source, that depends on this one as it is now but takes nothing from it.
+    pub fn fork(&self, tag: u64) -> Self {
+        let mut other = Self(self.0 ^ tag.wrapping_mul(0xd6e8_feb8_6659_fd93));
+        Self(other.bits())
+    }
+
     /// A number below `end`; zero when there is none.
     pub fn below(&mut self, end: u64) -> u64 {
         if end == 0 { 0 } else { self.bits() % end }

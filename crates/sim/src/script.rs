@@ -8,7 +8,7 @@ use crate::{
     client::Wish,
     random::Random,
     report::Failure,
-    workload::{Commits, Plan, Profile},
+    workload::{Commits, Plan, Profile, Protocol, Protocols},
     world::{Happening, World},
 };
 use std::{collections::BTreeSet, time::Duration};
@@ -27,6 +27,8 @@ pub struct Script {
 pub struct MemberSetup {
     /// How it commits.
     pub commits: Commits,
+    /// `group.protocol`.
+    pub protocol: Protocol,
     /// `group.instance.id`.
     pub instance: Option<String>,
     /// What is done with each record.
@@ -42,6 +44,7 @@ pub fn plan() -> Plan {
         members: 0,
         most_members: usize::MAX,
         partitions: 1,
+        protocols: Protocols::Classic,
         assignor: "cooperative-sticky",
         statics: false,
         session: 10_000,
@@ -73,6 +76,7 @@ impl Script {
         let profile = Profile {
             commits: setup.commits,
             commits_on_revoke: setup.commits != Commits::Auto,
+            protocol: setup.protocol,
             instance: setup.instance,
             work: 1,
             callback: 0,

@@ -74,7 +74,8 @@ impl World {
         match Client::new(life, profile, &self.plan, &bootstrap.join(","), self.now, seed) {
             Err(error) => self.failure = Some(("settings are accepted", error.to_string())),
             Ok(mut client) => {
-                self.record(Fact::Started(life, instance));
+                self.counts.count(format!("members: {}", client.profile.protocol.name()));
+                self.record(Fact::Started(life, client.profile.protocol, instance));
                 let at = self.now;
                 self.wake_app(&mut client, at);
                 self.clients.insert(life, Box::new(client));

@@ -17,6 +17,40 @@ pub enum Commits {
     Seldom,
 }
 
+/// `group.protocol` of a member.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    /// The classic one.
+    Classic,
+    /// The consumer protocol (KIP-848).
+    Consumer,
+    /// The consumer protocol, unless a broker does not have it: all of ours do.
+    Either,
+}
+
+impl Protocol {
+    /// Its name in the configuration.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Classic => "classic",
+            Self::Consumer => "consumer",
+            Self::Either => "consumer,classic",
+        }
+    }
+}
+
+/// Which protocols the members of a group speak.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocols {
+    /// The classic one.
+    Classic,
+    /// The consumer protocol.
+    Consumer,
+    /// Each its own: the group goes over to the consumer protocol when the first member comes that speaks it, and back when
+    /// the last one has gone.
+    Mixed,
+}
+
 /// How a member behaves.
 #[derive(Clone, Debug)]
 pub struct Profile {
@@ -24,6 +58,8 @@ pub struct Profile {
     pub commits: Commits,
     /// It commits in `on_partitions_revoked`.
     pub commits_on_revoke: bool,
+    /// `group.protocol`.
+    pub protocol: Protocol,
     /// `group.instance.id`.
     pub instance: Option<String>,
     /// How long it works on what a poll returned, in milliseconds at most.
@@ -112,13 +148,15 @@ pub struct Plan {
     pub most_members: usize,
     /// How many partitions the first topic has.
     pub partitions: i32,
-    /// `partition.assignment.strategy` of everybody.
+    /// What the members speak.
+    pub protocols: Protocols,
+    /// `partition.assignment.strategy` of everybody who speaks the classic protocol.
     pub assignor: &'static str,
     /// Whether members may be static.
     pub statics: bool,
-    /// `session.timeout.ms`.
+    /// `session.timeout.ms`, and `group.consumer.session.timeout.ms` of the brokers.
     pub session: u64,
-    /// `heartbeat.interval.ms`.
+    /// `heartbeat.interval.ms`, and `group.consumer.heartbeat.interval.ms` of the brokers.
     pub heartbeat: u64,
     /// `max.poll.interval.ms`.
     pub max_poll: u64,
@@ -152,6 +190,7 @@ impl Plan {
             members,
             most_members: usize::try_from(members + 2).unwrap_or(4),
             partitions: i32::try_from(random.between(1, 6)).unwrap_or(1),
+            protocols: Self::draw_protocols(&mut random.fork(1)),
             assignor: random.pick(&assignors).unwrap_or("range"),
             statics: random.percent(30),
             session,
@@ -166,10 +205,25 @@ impl Plan {
         }
     }
 
+    fn draw_protocols(random: &mut Random) -> Protocols {
+        let choices = [Protocols::Classic, Protocols::Consumer, Protocols::Mixed];
+        random.pick(&choices).unwrap_or(Protocols::Classic)
+    }
+
+    fn draw_protocol(&self, random: &mut Random) -> Protocol {
+        match self.protocols {
+            Protocols::Classic => Protocol::Classic,
+            Protocols::Mixed if random.percent(50) => Protocol::Classic,
+            Protocols::Consumer | Protocols::Mixed if random.percent(20) => Protocol::Either,
+            Protocols::Consumer | Protocols::Mixed => Protocol::Consumer,
+        }
+    }
+
     /// Draws how a member behaves.
     pub fn profile(&self, random: &mut Random) -> Profile {
         let kinds = [Commits::Auto, Commits::Sync, Commits::Async, Commits::Seldom];
         Profile {
+            protocol: self.draw_protocol(&mut random.fork(2)),
             commits: random.pick(&kinds).unwrap_or(Commits::Auto),
             commits_on_revoke: random.percent(50),
             instance: (self.statics && random.percent(60)).then(|| format!("s{}", random.below(4))),

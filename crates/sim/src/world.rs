@@ -107,6 +107,23 @@ pub(crate) struct World {
     pub(crate) wanted: BTreeSet<Arc<str>>,
 }
 
+fn broker_config(plan: &Plan) -> BrokerConfig {
+    let mut config = BrokerConfig::new();
+    for (key, value) in [
+        ("offsets.topic.num.partitions", "1"),
+        ("auto.create.topics.enable", "false"),
+        ("group.initial.rebalance.delay.ms", "0"),
+        ("group.consumer.min.session.timeout.ms", "1000"),
+        ("group.consumer.session.timeout.ms", &plan.session.to_string()),
+        ("group.consumer.min.heartbeat.interval.ms", "100"),
+        ("group.consumer.heartbeat.interval.ms", &plan.heartbeat.to_string()),
+    ] {
+        // Each is in the table, with these values allowed.
+        let _ = config.set(key, value);
+    }
+    config
+}
+
 impl World {
     pub(crate) fn new(seed: u64, lie: Option<Box<dyn Lie>>) -> Self {
         let mut random = Random::new(seed);
@@ -115,15 +132,7 @@ impl World {
     }
 
     pub(crate) fn of(plan: Plan, mut random: Random, lie: Option<Box<dyn Lie>>) -> Self {
-        let mut config = BrokerConfig::new();
-        for (key, value) in [
-            ("offsets.topic.num.partitions", "1"),
-            ("auto.create.topics.enable", "false"),
-            ("group.initial.rebalance.delay.ms", "0"),
-        ] {
-            // Each is in the table, with these values allowed.
-            let _ = config.set(key, value);
-        }
+        let config = broker_config(&plan);
         let nodes = (1..=plan.nodes).map(|id| (id, Node::new(format!("n{id}"), 9_092))).collect();
         let broker = BrokerState::new(config, nodes, random.bits(), UNIX_MS);
         Self {

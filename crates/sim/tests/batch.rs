@@ -27,6 +27,9 @@ fn batch(seeds: std::ops::Range<u64>) -> Counts {
 fn a_fixed_batch_of_histories_holds_every_invariant_and_is_not_idle() {
     let counts = batch(0..12);
     for what in [
+        "members: classic",
+        "members: consumer",
+        "members: consumer,classic",
         "rebalance: MemberJoined",
         "rebalance: MemberLeft",
         "rebalance: SessionExpired",

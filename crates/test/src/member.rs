@@ -2,7 +2,11 @@
 
 use std::fmt;
 use tontine::{Record, TopicPartition, state::StepKind};
-use tontine_sim::{Life, script::MemberSetup, workload::Commits};
+use tontine_sim::{
+    Life,
+    script::MemberSetup,
+    workload::{Commits, Protocol},
+};
 
 /// Names a member of a test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -27,7 +31,8 @@ impl Default for Member {
 impl Member {
     /// One that commits after each poll, and waits for it.
     pub fn new() -> Self {
-        Self(MemberSetup { commits: Commits::Sync, instance: None, handler: None, listener: None })
+        let (commits, protocol) = (Commits::Sync, Protocol::Classic);
+        Self(MemberSetup { commits, protocol, instance: None, handler: None, listener: None })
     }
 
     /// Handles each record.
@@ -45,6 +50,12 @@ impl Member {
     /// Commits in another way.
     pub fn commits(mut self, commits: Commits) -> Self {
         self.0.commits = commits;
+        self
+    }
+
+    /// Speaks the consumer protocol (KIP-848): `group.protocol=consumer`. Members of one group may differ.
+    pub fn consumer_protocol(mut self) -> Self {
+        self.0.protocol = Protocol::Consumer;
         self
     }
 
