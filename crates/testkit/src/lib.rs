@@ -6,11 +6,15 @@
 //! * [`plain`], [`raw`]: a second client that shares nothing with the one under test but the message tables.
 //! * [`apache`], [`process`]: Apache Kafka from Maven Central; no JVM outlives the tests.
 //! * [`java`]: Java consumers as members of the same group.
+//! * [`foreign`]: programs written with the clients of others, fetched in the versions that are named here.
+//! * [`cache`]: what is fetched or built once.
 //! * [`history`], [`invariants`]: what happened, and what must hold for it.
 //! * [`wait`]: the only way to wait.
 
 pub mod apache;
+pub mod cache;
 pub mod cluster;
+pub mod foreign;
 pub mod history;
 pub mod invariants;
 pub mod java;
@@ -25,7 +29,7 @@ pub mod wait;
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 
 /// A random number, from the seeds that the standard library gives to its hash maps.
-pub(crate) fn random() -> u64 {
+pub fn random() -> u64 {
     RandomState::new().build_hasher().finish()
 }
 

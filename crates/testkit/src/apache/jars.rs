@@ -3,6 +3,7 @@
 //! The cache also keeps a formatted storage directory (formatting costs one JVM, copying costs nothing) and the compiled
 //! Java members.
 
+use crate::cache::{Shelf, cache_dir};
 use crate::{Failure, failure};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -22,7 +23,6 @@ impl Jars {
     /// Resolves the jars, or finds them in the cache. Test binaries that run at the same time wait for each other.
     pub fn resolve() -> Result<Self, Failure> {
         let home = cache_dir().join("apache-kafka").join(KAFKA_VERSION);
-        fs::create_dir_all(&home).map_err(|e| failure!("cannot create {}: {e}", home.display()))?;
         let jars = Self { home };
         jars.once("libs", Self::copy_dependencies)?;
         Ok(jars)
@@ -43,27 +43,13 @@ impl Jars {
         format!("{}:{}", classes.display(), self.class_path())
     }
 
-    /// Makes the folder `name` with `make` unless it is there. It is made under another name first, so that a half-made
-    /// one is never taken for a whole one, and under a lock, since Maven must not run twice over one local repository.
+    /// Makes the folder `name` with `make` unless it is there: see [`Shelf::once`].
     pub(crate) fn once(
         &self,
         name: &str,
         make: impl FnOnce(&Self, &Path) -> Result<(), Failure>,
     ) -> Result<PathBuf, Failure> {
-        let done = self.home.join(name);
-        if done.is_dir() {
-            return Ok(done);
-        }
-        let _lock = lock::FolderLock::take(&self.home.join("lock"))?;
-        if done.is_dir() {
-            return Ok(done);
-        }
-        let making = self.home.join(format!("{name}.making"));
-        let _ = fs::remove_dir_all(&making);
-        fs::create_dir_all(&making).map_err(|e| failure!("cannot create {}: {e}", making.display()))?;
-        make(self, &making)?;
-        fs::rename(&making, &done).map_err(|e| failure!("cannot rename {}: {e}", making.display()))?;
-        Ok(done)
+        Shelf::at(&self.home)?.once(name, |folder| make(self, folder))
     }
 
     fn copy_dependencies(&self, into: &Path) -> Result<(), Failure> {
@@ -103,50 +89,4 @@ fn pom_text() -> String {
          <packaging>pom</packaging>\n<dependencies>\n{}</dependencies>\n</project>\n",
         rows.concat()
     )
-}
-
-/// The build's target folder: test binaries live in `<target>/<profile>/deps`.
-pub fn cache_dir() -> PathBuf {
-    let binary = std::env::current_exe().unwrap_or_default();
-    let deps = binary.ancestors().find(|folder| folder.ends_with("deps"));
-    let target = deps.and_then(Path::parent).and_then(Path::parent);
-    target.map_or_else(|| std::env::temp_dir().join("tontine-tests"), Path::to_path_buf)
-}
-
-mod lock {
-    //! A lock between processes that needs nothing but a shell tool: `flock` holds it for as long as its pipe is open.
-
-    use crate::{Failure, failure};
-    use std::io::Read as _;
-    use std::path::Path;
-    use std::process::{Child, Command, Stdio};
-
-    /// Held until dropped, or until this process ends.
-    pub(super) struct FolderLock(Child);
-
-    impl FolderLock {
-        /// Waits until the lock is free and takes it.
-        pub(super) fn take(path: &Path) -> Result<Self, Failure> {
-            let mut child = Command::new("flock")
-                .arg(path)
-                .args(["sh", "-c", "echo; read -r _"])
-                .stdin(Stdio::piped())
-                .stdout(Stdio::piped())
-                .spawn()
-                .map_err(|e| failure!("cannot run flock (of util-linux): {e}"))?;
-            let mut held = [0];
-            let ready = child.stdout.as_mut().map(|out| out.read_exact(&mut held));
-            match ready {
-                Some(Ok(())) => Ok(Self(child)),
-                _ => Err(failure!("cannot lock {}", path.display())),
-            }
-        }
-    }
-
-    impl Drop for FolderLock {
-        fn drop(&mut self) {
-            drop(self.0.stdin.take());
-            let _ = self.0.wait();
-        }
-    }
 }

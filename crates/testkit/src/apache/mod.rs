@@ -9,6 +9,6 @@ mod kafka;
 mod node;
 
 pub use detect::unavailable;
-pub use jars::{Jars, KAFKA_VERSION, cache_dir};
+pub use jars::{Jars, KAFKA_VERSION};
 pub use kafka::ApacheKafka;
 pub(crate) use node::java_arguments;

@@ -1,0 +1,39 @@
+//! `tontine broker` under clients that others wrote: real processes on both sides.
+//!
+//! Each test is a program of such a client (`crates/testkit/clients`) with a broker process and a data directory of its own.
+//! The program says what must hold, and may have the broker restarted under it. A client that cannot be had on this machine
+//! is shown as ignored, with the reason; with `CI=true` that is a failure.
+
+#![allow(unreachable_pub, reason = "a test binary has no outside")]
+
+mod broker;
+mod control;
+mod trial;
+
+use std::process::ExitCode;
+use tontine_testkit::foreign;
+
+/// Each test is a broker and a client, which wait for each other most of the time.
+const THREADS: usize = 4;
+
+fn main() -> ExitCode {
+    let mut arguments = libtest_mimic::Arguments::from_args();
+    arguments.test_threads.get_or_insert(THREADS);
+    let confluent = [
+        "records",
+        "many_batches",
+        "group_range",
+        "group_cooperative",
+        "group_consumer",
+        "static_members",
+        "transactions",
+        "fencing",
+        "topics",
+        "configs",
+        "groups",
+        "places",
+        "not_offered",
+    ];
+    let trials = confluent.map(|name| trial::trial("confluent", foreign::python, &[name]));
+    libtest_mimic::run(&arguments, trials.into()).exit_code()
+}

@@ -1,0 +1,45 @@
+//! Programs in `clients/`, written with the Kafka clients of others: what they need on this machine, and how they start.
+//!
+//! A client is fetched through its language's registry in the version named here, once, into the cache. A tool that is
+//! missing, or a registry that cannot be reached, is a [`Missing`]: such a test is skipped by name, or fails in CI.
+
+mod python;
+
+pub use python::{CONFLUENT_KAFKA_VERSION, python};
+
+use std::path::PathBuf;
+
+/// How a program of a client starts; its arguments follow.
+#[derive(Debug, Clone)]
+pub struct Program {
+    /// What it is called in messages.
+    pub name: &'static str,
+    /// The first word of its command line.
+    pub program: String,
+    /// The words before a test's own.
+    pub arguments: Vec<String>,
+    /// Variables of its environment.
+    pub environment: Vec<(&'static str, String)>,
+}
+
+/// Why a program cannot run here.
+pub type Missing = String;
+
+/// A folder below `clients/`.
+fn clients(folder: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("clients").join(folder)
+}
+
+/// Runs a command to its end; its words are the error when it fails.
+fn run(command: &mut std::process::Command) -> Result<String, crate::Failure> {
+    let name = command.get_program().to_string_lossy().into_owned();
+    let output = command
+        .stdin(std::process::Stdio::null())
+        .output()
+        .map_err(|e| crate::failure!("cannot run {name}: {e}"))?;
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
+    if output.status.success() {
+        return Ok(text(&output.stdout));
+    }
+    Err(crate::failure!("{name} failed: {} {}", text(&output.stdout), text(&output.stderr)))
+}
