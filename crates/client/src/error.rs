@@ -140,7 +140,7 @@ impl From<SendError> for Error {
         match error {
             SendError::Disconnected { why } => Self::Disconnected(why),
             SendError::TimedOut { what, after, why } => Self::Timeout { what: what.to_owned(), after, why },
-            SendError::Unsupported { why } => Self::Unsupported(why),
+            SendError::Unsupported { why } | SendError::TooOld { why } => Self::Unsupported(why),
             SendError::Malformed { why } => Self::Malformed(why),
             SendError::Refused { code, context, message } => {
                 Self::Broker { code, context: context.to_string(), message: message.map(|m| m.to_string()) }

@@ -7,6 +7,7 @@ use super::{
     connection::{Connection, Phase, expects_answer},
     machine::Cluster,
     nodes::{Node, NodeKey},
+    versions,
 };
 use std::time::Duration;
 use tontine_group::{Instant, time::soonest};
@@ -205,6 +206,16 @@ impl Cluster {
                 return self.finish(now, ticket, Err(SendError::Unsupported { why }));
             }
         };
+        if let Some(least) =
+            pending.request.as_ref().and_then(versions::needs).filter(|least| version < *least)
+        {
+            let address = self.nodes.get(&connection.node).map(Node::address).unwrap_or_default();
+            let api = pending.api.name();
+            let why = format!(
+                "the broker at {address} speaks {api} up to version {version}, and this request needs {least}"
+            );
+            return self.finish(now, ticket, Err(SendError::TooOld { why: why.into() }));
+        }
         self.waiting.remove(&ticket);
         pending.conn = Some(conn);
         let Some(request) = pending.request.take() else { return };
@@ -212,7 +223,7 @@ impl Cluster {
         // heartbeat is not such a caller: one that is not answered in time means that the next ones will not be either,
         // and the session would be over before request.timeout.ms.
         let expires = match pending.api {
-            ApiKey::Heartbeat => pending.deadline,
+            ApiKey::Heartbeat | ApiKey::ConsumerGroupHeartbeat => pending.deadline,
             _ => pending.deadline.max(now + self.settings.request_timeout),
         };
         let bytes = connection.write(now, ticket, &request, version, expires, &self.settings.client_id);

@@ -105,6 +105,12 @@ pub enum SendError {
         /// The cause.
         why: Arc<str>,
     },
+    /// The broker speaks this API, but in no version that has room for all that the request says.
+    #[error("{why}")]
+    TooOld {
+        /// The cause.
+        why: Arc<str>,
+    },
     /// The broker sent bytes that make no sense; its connection was closed.
     #[error("{why}")]
     Malformed {

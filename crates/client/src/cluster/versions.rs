@@ -37,6 +37,17 @@ impl Versions {
     }
 }
 
+/// The first version that has room for all a request says, where the one that both sides speak could lack it. What does
+/// not fit would be left out without a word.
+pub(super) fn needs(request: &Request) -> Option<i16> {
+    match request {
+        Request::ConsumerGroupHeartbeat(heartbeat) => {
+            heartbeat.subscribed_topic_regex.as_ref().filter(|regex| !regex.is_empty()).map(|_| 1)
+        }
+        _ => None,
+    }
+}
+
 /// The request that asks a broker for its versions.
 pub(super) fn request() -> Request {
     wire::ApiVersionsRequest {

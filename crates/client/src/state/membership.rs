@@ -335,9 +335,9 @@ fn member_error(error: MemberError) -> Error {
         MemberError::Rejected { api, code, message } => {
             Error::broker(code, api, Some(message).filter(|message| !message.is_empty()))
         }
-        MemberError::Unsupported { .. } | MemberError::ProtocolUnsupported => {
-            Error::Unsupported(error.to_string().into())
-        }
+        MemberError::Unsupported { .. }
+        | MemberError::ProtocolUnsupported
+        | MemberError::RegexUnsupported => Error::Unsupported(error.to_string().into()),
         MemberError::AssignorPanicked { .. } => Error::Callback(Arc::new(error)),
         MemberError::Nonsense { .. } | MemberError::ForeignTopics { .. } => {
             Error::Malformed(error.to_string().into())
@@ -349,6 +349,7 @@ fn member_send_error(error: &SendError) -> member::SendError {
     match error {
         SendError::TimedOut { .. } => member::SendError::TimedOut,
         SendError::Unsupported { .. } => member::SendError::Unsupported,
+        SendError::TooOld { .. } => member::SendError::TooOld,
         SendError::Disconnected { .. } | SendError::Malformed { .. } | SendError::Refused { .. } => {
             member::SendError::Disconnected
         }

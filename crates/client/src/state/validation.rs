@@ -111,7 +111,7 @@ impl ConsumerState {
                 }
             }
             // An old broker cannot say: the position is taken as it is.
-            Err(SendError::Unsupported { .. }) => {
+            Err(SendError::Unsupported { .. } | SendError::TooOld { .. }) => {
                 for (name, (incarnation, position)) in std::mem::take(&mut asked) {
                     self.trust(&name, incarnation, position);
                 }

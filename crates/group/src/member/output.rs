@@ -109,6 +109,9 @@ pub enum SendError {
     /// The broker does not know the API in any version that can be used.
     #[error("the broker does not support this request")]
     Unsupported,
+    /// The broker knows the API, but in no version that has room for all that the request says.
+    #[error("the broker is too old for what this request says")]
+    TooOld,
 }
 
 /// What a poll should return as an error.
@@ -155,6 +158,12 @@ pub enum MemberError {
          group.protocol=classic, or consumer,classic to use what there is"
     )]
     ProtocolUnsupported,
+    /// The broker has the consumer protocol, but resolves no regular expressions. Final.
+    #[error(
+        "the broker does not resolve regular expressions: that needs Apache Kafka 4.0; subscribe to the topics by name, or \
+         to a pattern that this client resolves"
+    )]
+    RegexUnsupported,
     /// The coordinator does not speak the classic group protocol.
     #[error("the broker does not support {api}")]
     Unsupported {
@@ -194,6 +203,7 @@ impl MemberError {
                 | Self::InstanceInUse { .. }
                 | Self::Rejected { .. }
                 | Self::ProtocolUnsupported
+                | Self::RegexUnsupported
         )
     }
 }

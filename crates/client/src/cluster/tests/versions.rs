@@ -1,6 +1,7 @@
 //! Which versions are spoken, also with brokers that are older or refuse to say.
 
 use super::*;
+use tontine_wire::api::consumer_group_heartbeat::ConsumerGroupHeartbeatRequest;
 
 #[test]
 fn a_broker_that_does_not_know_the_first_version_is_asked_again_in_one_it_names() {
@@ -35,6 +36,42 @@ fn an_old_broker_is_asked_in_the_versions_it_speaks_and_refused_clearly_when_the
     world.reply(ApiKey::ApiVersions, answer);
     assert_eq!(world.take(ApiKey::Metadata).1.version, 5);
     assert_eq!(world.error(), "the broker at one:1 does not know Heartbeat");
+}
+
+#[test]
+fn an_expression_is_not_sent_to_a_broker_that_would_not_read_it() {
+    let regex = |text: &str| ConsumerGroupHeartbeatRequest {
+        subscribed_topic_regex: Some(text.to_owned()),
+        ..Default::default()
+    };
+    for (newest, said, error) in [
+        (
+            0,
+            "a.*",
+            Some(
+                "the broker at one:1 speaks ConsumerGroupHeartbeat up to version 0, and this request needs 1",
+            ),
+        ),
+        (0, "", None),
+        (1, "a.*", None),
+    ] {
+        let mut world = World::new(&[("one", 1)]);
+        world.cluster.send(world.now, Target::Any, Lane::Group, regex(said).into(), ms(1000));
+        world.drain();
+        world.connected(world.opened[0].0);
+        let row = |key: ApiKey, max_version| api_versions::ApiVersion {
+            api_key: key as i16,
+            min_version: 0,
+            max_version,
+        };
+        let api_keys = vec![row(ApiKey::Metadata, 12), row(ApiKey::ConsumerGroupHeartbeat, newest)];
+        let answer = api_versions::ApiVersionsResponse { api_keys, ..Default::default() };
+        world.reply(ApiKey::ApiVersions, answer);
+        match error {
+            Some(error) => assert_eq!(world.error(), error),
+            None => assert_eq!(world.take(ApiKey::ConsumerGroupHeartbeat).1.version, newest),
+        }
+    }
 }
 
 #[test]

@@ -83,7 +83,7 @@ impl Classic {
             Ok(Response::DescribeGroups(response)) => {
                 response.groups.into_iter().find(|group| group.group_id == self.config.group_id)
             }
-            Ok(_) | Err(SendError::Unsupported) => None,
+            Ok(_) | Err(SendError::Unsupported | SendError::TooOld) => None,
             Err(SendError::Disconnected | SendError::TimedOut) => {
                 self.audit = Audit::Due(now + PATIENCE);
                 None

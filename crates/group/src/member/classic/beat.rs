@@ -65,7 +65,7 @@ impl Classic {
         match result {
             Ok(Response::Heartbeat(response)) => self.heartbeat_said(now, current, response.error_code),
             Ok(_) => self.heart.failed(now, &mut self.jitter),
-            Err(SendError::Unsupported) => {
+            Err(SendError::Unsupported | SendError::TooOld) => {
                 self.heart.failed(now, &mut self.jitter);
                 self.report(MemberError::Unsupported { api: API });
             }

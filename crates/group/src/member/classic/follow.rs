@@ -65,7 +65,7 @@ impl Classic {
             Ok(Response::JoinGroup(response)) if self.check_join(&response).is_ok() => {
                 self.joined(now, response);
             }
-            Ok(_) | Err(SendError::Unsupported) => {}
+            Ok(_) | Err(SendError::Unsupported | SendError::TooOld) => {}
             Err(SendError::Disconnected | SendError::TimedOut) => self.lose_coordinator(),
         }
     }
@@ -74,7 +74,7 @@ impl Classic {
     fn followed_sync_answered(&mut self, now: Instant, result: Result<Response, SendError>) {
         let code = match result {
             Ok(Response::SyncGroup(response)) => response.error_code,
-            Ok(_) | Err(SendError::Unsupported) => ErrorCode::UNKNOWN_SERVER_ERROR,
+            Ok(_) | Err(SendError::Unsupported | SendError::TooOld) => ErrorCode::UNKNOWN_SERVER_ERROR,
             Err(SendError::Disconnected | SendError::TimedOut) => ErrorCode::COORDINATOR_NOT_AVAILABLE,
         };
         let another_round = code == ErrorCode::REBALANCE_IN_PROGRESS;

@@ -91,7 +91,9 @@ impl Classic {
             Ok(Response::JoinGroup(response)) if response.error_code.is_ok() => self.joined(now, response),
             Ok(Response::JoinGroup(response)) => self.join_refused(now, response),
             Ok(_) => self.join_failed(now, nonsense("it is the answer to another request")),
-            Err(SendError::Unsupported) => self.join_failed(now, MemberError::Unsupported { api: API }),
+            Err(SendError::Unsupported | SendError::TooOld) => {
+                self.join_failed(now, MemberError::Unsupported { api: API })
+            }
             Err(SendError::Disconnected | SendError::TimedOut) => {
                 self.lose_coordinator();
                 self.retry_later(now);

@@ -117,7 +117,7 @@ impl Classic {
                 }
                 code.is_retriable()
             }
-            Ok(_) | Err(SendError::Unsupported) => false,
+            Ok(_) | Err(SendError::Unsupported | SendError::TooOld) => false,
             Err(SendError::Disconnected | SendError::TimedOut) => {
                 self.lose_coordinator();
                 true

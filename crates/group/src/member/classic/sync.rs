@@ -97,7 +97,9 @@ impl Classic {
             Ok(Response::SyncGroup(response)) if response.error_code.is_ok() => self.synced(now, response),
             Ok(Response::SyncGroup(response)) => self.sync_refused(now, response.error_code),
             Ok(_) => self.join_failed(now, nonsense("it is the answer to another request")),
-            Err(SendError::Unsupported) => self.join_failed(now, MemberError::Unsupported { api: API }),
+            Err(SendError::Unsupported | SendError::TooOld) => {
+                self.join_failed(now, MemberError::Unsupported { api: API })
+            }
             Err(SendError::Disconnected | SendError::TimedOut) => {
                 self.lose_coordinator();
                 self.retry_later(now);

@@ -56,6 +56,11 @@ impl Consumer {
                 self.said = None;
                 self.not_supported();
             }
+            // Only a regular expression asks for more than the first version has.
+            Err(SendError::TooOld) => {
+                self.said = None;
+                self.give_up(MemberError::RegexUnsupported);
+            }
             Err(SendError::Disconnected | SendError::TimedOut) => {
                 self.failed(now);
                 self.lose_coordinator();

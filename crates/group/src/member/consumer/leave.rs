@@ -112,7 +112,7 @@ impl Consumer {
                 }
                 answer.error_code.is_retriable()
             }
-            Ok(_) | Err(SendError::Unsupported) => false,
+            Ok(_) | Err(SendError::Unsupported | SendError::TooOld) => false,
             Err(SendError::Disconnected | SendError::TimedOut) => {
                 self.lose_coordinator();
                 true

@@ -179,6 +179,20 @@ fn a_broker_without_the_protocol_is_a_clear_error() {
 }
 
 #[test]
+fn a_broker_that_resolves_no_expressions_is_a_clear_error_whatever_else_it_speaks() {
+    for protocol in [GroupProtocol::Consumer, GroupProtocol::ConsumerOrClassic] {
+        let mut rig = consumer_with(|config| config.protocol = protocol);
+        rig.member.subscribe_matching(rig.now, "a.*");
+        rig.poll();
+        let (ticket, heartbeat) = rig.beat();
+        assert_eq!(heartbeat.subscribed_topic_regex.as_deref(), Some("a.*"));
+        rig.fail(ticket, SendError::TooOld);
+        assert_eq!(rig.errors, [MemberError::RegexUnsupported]);
+        assert!(rig.errors[0].is_fatal() && rig.errors[0].to_string().contains("by name"));
+    }
+}
+
+#[test]
 fn both_protocols_go_on_with_the_classic_one_where_there_is_no_other() {
     let mut rig = consumer_with(|config| {
         config.protocol = GroupProtocol::ConsumerOrClassic;
