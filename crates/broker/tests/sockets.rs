@@ -123,6 +123,9 @@ async fn what_keeps_a_broker_from_starting_says_what_to_do() {
     assert!(taken.to_string().contains("choose another port"), "{taken}");
     let key = Broker::builder().config("num.partition", "3").start().await.unwrap_err();
     assert!(key.to_string().contains("did you mean `num.partitions`"), "{key}");
+    let interval = Broker::builder().config("group.consumer.heartbeat.interval.ms", "100").start().await;
+    let interval = interval.unwrap_err().to_string();
+    assert!(interval.contains("`group.consumer.min.heartbeat.interval.ms`, which is 5000"), "{interval}");
     let topic = Broker::builder().topic("a b", 1).start().await.unwrap_err();
     assert!(matches!(topic, StartError::Topic { .. }), "{topic}");
     let address = Broker::builder().listen("nowhere").start().await.unwrap_err();

@@ -129,7 +129,7 @@ fn alter(
     match kind {
         resource::TOPIC => alter_topic(state, now, name, changes, replace, validate_only),
         resource::BROKER => alter_broker(state, now, name, changes, validate_only),
-        resource::GROUP => alter_group(state, name, changes, replace, validate_only),
+        resource::GROUP => alter_group(state, now, name, changes, replace, validate_only),
         other => Err(Refusal::new(
             ErrorCode::INVALID_REQUEST,
             format!("resources of type {other} have no configuration here"),
@@ -169,6 +169,7 @@ fn alter_topic(
 /// A group need not exist for it; its members hear of it with their next heartbeat.
 fn alter_group(
     state: &mut BrokerState,
+    now: Instant,
     name: &str,
     changes: &[Change],
     replace: bool,
@@ -185,6 +186,7 @@ fn alter_group(
     }
     config.check(&state.config).map_err(|why| Refusal::new(ErrorCode::INVALID_CONFIG, why))?;
     if !validate_only {
+        state.keep_group(now, name, &config).map_err(not_stored)?;
         state.set_group_config(name, config);
     }
     Ok(())

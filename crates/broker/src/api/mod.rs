@@ -89,9 +89,18 @@ pub(crate) fn served(key: ApiKey, version: i16) -> bool {
     versions(key).is_some_and(|(first, last)| (first..=last).contains(&version))
 }
 
+/// Whether the setting of protocols forbids an API. It stays listed in ApiVersions, as in Kafka.
+fn is_switched_off(state: &BrokerState, key: ApiKey) -> bool {
+    let of_consumers = matches!(key, ApiKey::ConsumerGroupHeartbeat | ApiKey::ConsumerGroupDescribe);
+    of_consumers && !state.settings.group_consumer_protocol
+}
+
 /// Answers a request.
 pub(crate) fn serve(state: &mut BrokerState, call: &Call, request: Request) -> Answer {
     if !served(request.key(), call.version) {
+        return Answer::Now(refuse(&request, call.version, ErrorCode::UNSUPPORTED_VERSION));
+    }
+    if is_switched_off(state, request.key()) {
         return Answer::Now(refuse(&request, call.version, ErrorCode::UNSUPPORTED_VERSION));
     }
     let response = match request {

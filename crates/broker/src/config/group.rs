@@ -26,6 +26,11 @@ impl GroupConfig {
         self.given.get(key)
     }
 
+    /// All that was given.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        self.given.iter()
+    }
+
     /// Whether nothing is set.
     pub fn is_empty(&self) -> bool {
         self.given.is_empty()

@@ -4,6 +4,7 @@
 //! obeyed, the others are reported as having no effect, and a key that Kafka does not have is refused. Mirrors
 //! `KafkaConfig` and `LogConfig`.
 
+mod bounds;
 mod given;
 mod group;
 mod kind;
@@ -140,6 +141,11 @@ fn check(row: &'static Row, value: &str) -> Result<(), ConfigError> {
     {
         return Err(wrong("it must be `delete`, `compact` or `delete,compact`".into()));
     }
+    match row.key {
+        "group.consumer.assignors" => drop(settings::assignors(value).map_err(wrong)?),
+        "group.coordinator.rebalance.protocols" => settings::check_protocols(value).map_err(wrong)?,
+        _ => {}
+    }
     Ok(())
 }
 
@@ -237,6 +243,24 @@ mod tests {
     fn a_value_out_of_range_names_the_range() {
         let error = BrokerConfig::new().set("num.partitions", "0").unwrap_err().to_string();
         assert_eq!(error, "`0` is not a value for `num.partitions`: it must lie between 1 and 2147483647");
+    }
+
+    #[test]
+    fn assignors_and_protocols_that_do_not_exist_are_refused_by_name() {
+        let set = |key, value| BrokerConfig::new().set(key, value).map_err(|error| error.to_string());
+        let assignors = "group.consumer.assignors";
+        let error = set(assignors, "uniform,sticky").unwrap_err();
+        assert!(error.contains("`sticky` is no assignor of the broker"), "{error}");
+        assert!(set(assignors, "").is_err());
+        assert_eq!(set(assignors, "range"), Ok(Effect::Obeyed));
+        let protocols = "group.coordinator.rebalance.protocols";
+        assert!(set(protocols, "classic,next").unwrap_err().contains("`next`"));
+        assert!(set(protocols, "consumer").unwrap_err().contains("cannot be switched off"));
+        assert_eq!(set(protocols, "classic, consumer, share, streams"), Ok(Effect::Obeyed));
+        let mut config = BrokerConfig::new();
+        assert!(config.settings().group_consumer_protocol);
+        let _ = config.set(protocols, "classic").unwrap();
+        assert!(!config.settings().group_consumer_protocol);
     }
 
     #[test]

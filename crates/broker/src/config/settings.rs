@@ -5,7 +5,7 @@ use super::{BrokerConfig, TopicConfig, rows};
 use crate::log::{Flush, Layout};
 use std::str::FromStr;
 use std::time::Duration;
-use tontine_group::coordinator::MigrationPolicy;
+use tontine_group::coordinator::{HeartbeatPace, MigrationPolicy, ServerAssignors};
 
 fn parse<T: FromStr + Default>(value: Option<&str>) -> T {
     value.and_then(|text| text.trim().parse().ok()).unwrap_or_default()
@@ -20,6 +20,27 @@ fn limit(value: Option<&str>) -> Option<i64> {
     value.and_then(|text| text.trim().parse().ok()).filter(|number| *number >= 0)
 }
 
+fn listed(names: &str) -> impl Iterator<Item = &str> {
+    names.split(',').map(str::trim).filter(|name| !name.is_empty())
+}
+
+/// The assignors of a list, or what is wrong with it.
+pub(super) fn assignors(names: &str) -> Result<ServerAssignors, String> {
+    ServerAssignors::of_names(listed(names))
+}
+
+/// What is wrong with a list of protocols, if anything is. Kafka knows four; two of them mean something here.
+pub(super) fn check_protocols(names: &str) -> Result<(), String> {
+    const KNOWN: [&str; 4] = ["classic", "consumer", "share", "streams"];
+    if let Some(unknown) = listed(names).find(|name| !KNOWN.contains(name)) {
+        return Err(format!("`{unknown}` is no protocol: there are {}", KNOWN.join(", ")));
+    }
+    if !listed(names).any(|name| name == "classic") {
+        return Err("`classic` cannot be switched off: it must be in the list".into());
+    }
+    Ok(())
+}
+
 /// The broker's settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[allow(missing_docs)]
@@ -30,9 +51,13 @@ pub struct Settings {
     pub delete_topic_enable: bool,
     pub fetch_max_bytes: usize,
     pub group_consumer_assignment_interval: Duration,
+    pub group_consumer_assignors: ServerAssignors,
     pub group_consumer_heartbeat_interval: Duration,
+    pub group_consumer_heartbeat_pace: HeartbeatPace,
     pub group_consumer_max_size: usize,
     pub group_consumer_migration_policy: MigrationPolicy,
+    /// Whether groups may speak the consumer protocol.
+    pub group_consumer_protocol: bool,
     pub group_consumer_session_timeout: Duration,
     pub flush_checkpoint_interval: Duration,
     pub group_initial_rebalance_delay: Duration,
@@ -68,7 +93,15 @@ impl Settings {
             delete_topic_enable: parse(value("delete.topic.enable")),
             fetch_max_bytes: parse(value("fetch.max.bytes")),
             group_consumer_assignment_interval: millis(value("group.consumer.assignment.interval.ms")),
+            group_consumer_assignors: value("group.consumer.assignors")
+                .and_then(|names| assignors(names).ok())
+                .unwrap_or_default(),
             group_consumer_heartbeat_interval: millis(value("group.consumer.heartbeat.interval.ms")),
+            // Whoever says how often wants it so.
+            group_consumer_heartbeat_pace: match config.given("group.consumer.heartbeat.interval.ms") {
+                Some(_) => HeartbeatPace::QuickWhileMoving,
+                None => HeartbeatPace::Quick,
+            },
             group_consumer_max_size: parse(value("group.consumer.max.size")),
             group_consumer_migration_policy: match value("group.consumer.migration.policy") {
                 Some("upgrade") => MigrationPolicy::Upgrade,
@@ -76,6 +109,8 @@ impl Settings {
                 Some("disabled") => MigrationPolicy::Disabled,
                 Some(_) | None => MigrationPolicy::Bidirectional,
             },
+            group_consumer_protocol: value("group.coordinator.rebalance.protocols")
+                .is_none_or(|names| listed(names).any(|name| name == "consumer")),
             group_consumer_session_timeout: millis(value("group.consumer.session.timeout.ms")),
             flush_checkpoint_interval: millis(value("log.flush.offset.checkpoint.interval.ms"))
                 .max(Duration::from_millis(1)),

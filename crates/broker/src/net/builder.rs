@@ -150,6 +150,7 @@ impl Builder {
         if let Some(error) = self.wrong.take() {
             return Err(error.into());
         }
+        self.config.check()?;
         let count = self.nodes.unwrap_or(1);
         if !(1..=1000).contains(&count) {
             return Err(StartError::Nodes(count));

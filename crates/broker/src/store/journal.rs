@@ -16,6 +16,7 @@ pub(super) const STARTS: &str = "starts";
 pub(super) const PRODUCER_IDS: &str = "producer-ids";
 const TOPIC: &str = "topic ";
 const SETTING: &str = "setting ";
+const GROUP: &str = "group ";
 
 const LAYOUT: Layout =
     Layout { segment_bytes: 16 << 20, segment_ms: i64::MAX, index_interval: 4096, flush: Flush::ALWAYS };
@@ -28,6 +29,15 @@ pub(super) fn setting_key(key: &str) -> String {
     format!("{SETTING}{key}")
 }
 
+pub(super) fn group_key(group: &str) -> String {
+    format!("{GROUP}{group}")
+}
+
+/// Keys and values as lines of text.
+pub(super) fn lines<'a>(configs: impl Iterator<Item = (&'static str, &'a str)>) -> String {
+    configs.map(|(key, value)| format!("{key} {}\n", value.replace(['\n', '\r'], " "))).collect()
+}
+
 /// What the records say.
 #[derive(Debug, Default)]
 pub(super) struct Content {
@@ -35,6 +45,8 @@ pub(super) struct Content {
     /// Topics that were deleted and did not come again.
     pub(super) deleted: BTreeSet<String>,
     pub(super) settings: BTreeMap<String, String>,
+    /// By group.
+    pub(super) groups: BTreeMap<String, Vec<(String, String)>>,
     pub(super) starts: i32,
     pub(super) producer_ids: i64,
 }
@@ -120,6 +132,14 @@ fn take(content: &mut Content, key: &str, value: Option<String>) -> Result<(), S
             Some(value) => content.settings.insert(key.to_owned(), value),
             None => content.settings.remove(key),
         };
+    } else if let Some(group) = key.strip_prefix(GROUP) {
+        match value {
+            Some(value) => {
+                let line = |line: &str| line.split_once(' ').map(|(key, value)| (key.into(), value.into()));
+                content.groups.insert(group.to_owned(), value.lines().filter_map(line).collect());
+            }
+            None => drop(content.groups.remove(group)),
+        }
     } else if key == STARTS {
         content.starts = i32::try_from(number(&value)).unwrap_or(i32::MAX);
     } else if key == PRODUCER_IDS {

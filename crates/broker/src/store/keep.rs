@@ -2,7 +2,7 @@
 
 use super::{Store, StoreError, StoredPartition, StoredTopic};
 use crate::cluster::{Node, NodeId, place};
-use crate::config::{BrokerConfig, TopicConfig, TopicSettings};
+use crate::config::{BrokerConfig, GroupConfig, TopicConfig, TopicSettings};
 use crate::disk::Disk;
 use crate::log::{Log, Memory};
 use crate::state::BrokerState;
@@ -67,6 +67,9 @@ impl BrokerState {
         }
         state.set_config(config);
         state.next_producer_id = found.next_producer_id;
+        for (group, configs) in &found.groups {
+            state.take_group(&store, group, configs);
+        }
         for topic in &found.topics {
             state.take_stored(&mut store, topic)?;
         }
@@ -76,6 +79,20 @@ impl BrokerState {
         state.load_groups(Instant::ZERO);
         state.load_transactions(Instant::ZERO);
         Ok(state)
+    }
+
+    fn take_group(&mut self, store: &Store, group: &str, configs: &[(String, String)]) {
+        let mut config = GroupConfig::default();
+        for (key, value) in configs {
+            if let Err(error) = config.set(key, value) {
+                store.notes().say(format!("group {group}: {error}; the default is in force"));
+            }
+        }
+        if let Err(why) = config.check(&self.config) {
+            // The bounds of the broker are others than before: what the group had is kept, and said.
+            store.notes().say(format!("group {group}: {why}; its own settings are in force all the same"));
+        }
+        self.set_group_config(group, config);
     }
 
     fn take_stored(&mut self, store: &mut Store, stored: &StoredTopic) -> Result<(), StoreError> {
@@ -174,6 +191,20 @@ impl BrokerState {
         let now_ms = self.unix_ms(now);
         match &mut self.store {
             Some(store) => store.put_setting(key, value, now_ms),
+            None => Ok(()),
+        }
+    }
+
+    /// Stores the settings of a group.
+    pub(crate) fn keep_group(
+        &mut self,
+        now: Instant,
+        group: &str,
+        config: &GroupConfig,
+    ) -> Result<(), ErrorCode> {
+        let now_ms = self.unix_ms(now);
+        match &mut self.store {
+            Some(store) => store.put_group(group, config.iter(), now_ms),
             None => Ok(()),
         }
     }

@@ -62,6 +62,8 @@ pub(crate) struct Found {
     pub(crate) topics: Vec<StoredTopic>,
     /// Settings of the broker that were changed while it ran.
     pub(crate) settings: BTreeMap<String, String>,
+    /// Settings of groups.
+    pub(crate) groups: BTreeMap<String, Vec<(String, String)>>,
     /// The next producer id.
     pub(crate) next_producer_id: i64,
 }
@@ -113,6 +115,7 @@ impl Store {
             cluster_id: known,
             topics,
             settings: content.settings,
+            groups: content.groups,
             next_producer_id: content.producer_ids,
         };
         Ok((store, found))
@@ -264,6 +267,20 @@ impl Store {
         match value {
             Some(value) => self.journal.put(&key, value, now_ms),
             None => self.journal.delete(&key, now_ms),
+        }
+    }
+
+    /// Stores the settings of a group; none means that it has the broker's again.
+    pub(crate) fn put_group<'a>(
+        &mut self,
+        group: &str,
+        configs: impl Iterator<Item = (&'static str, &'a str)>,
+        now_ms: i64,
+    ) -> Result<(), ErrorCode> {
+        let key = journal::group_key(group);
+        match journal::lines(configs) {
+            none if none.is_empty() => self.journal.delete(&key, now_ms),
+            lines => self.journal.put(&key, &lines, now_ms),
         }
     }
 

@@ -4,6 +4,7 @@
 use crate::rig::Rig;
 use std::collections::BTreeMap;
 use tontine_broker::ConnId;
+use tontine_broker::disk::{Outage, SimulatedDisk};
 use tontine_wire::api::ApiKey;
 use tontine_wire::api::api_versions::ApiVersionsRequest;
 use tontine_wire::api::consumer_group_describe::{ConsumerGroupDescribeRequest, DescribedGroup};
@@ -141,17 +142,17 @@ fn two_members_share_a_topic_as_fast_as_they_speak() {
     let mut rig = Rig::with_topic("t", 6);
     let mut a = Member::new(&mut rig, 1, "g", "a", &["t"]);
     let joined = a.beat(&mut rig);
-    assert_eq!((joined.error_code, joined.heartbeat_interval_ms), (ErrorCode::NONE, 5000));
+    assert_eq!((joined.error_code, joined.heartbeat_interval_ms), (ErrorCode::NONE, 50), "it is alone");
     assert_eq!(a.size(), 6);
     let mut b = Member::new(&mut rig, 1, "g", "b", &["t"]);
     let joined = b.beat(&mut rig);
-    assert!(joined.heartbeat_interval_ms <= 100, "{joined:?}");
+    assert_eq!(joined.heartbeat_interval_ms, 25, "partitions are on their way");
     rig.advance(20);
     a.beat(&mut rig);
     a.beat(&mut rig);
     b.beat(&mut rig);
     assert_eq!((a.size(), b.size(), a.epoch, b.epoch), (3, 3, 3, 3));
-    assert_eq!(a.beat(&mut rig).heartbeat_interval_ms, 5000);
+    assert_eq!(a.beat(&mut rig).heartbeat_interval_ms, 50);
     let conn = rig.connect(1);
     let group = describe(&mut rig, conn, &["g"]).remove(0);
     assert_eq!((group.group_state.as_str(), group.group_epoch, group.assignment_epoch), ("Stable", 3, 3));
@@ -391,6 +392,97 @@ fn a_live_group_stays_what_it_is_when_migration_is_disabled() {
     assert_eq!(b.beat(&mut rig).error_code, ErrorCode::GROUP_ID_NOT_FOUND);
 }
 
+#[test]
+fn an_interval_that_the_broker_was_given_is_the_one_of_members_at_rest() {
+    let mut rig = Rig::new(1, &[("group.consumer.heartbeat.interval.ms", "5000")]);
+    rig.topic("t", 2);
+    let (mut a, mut b) = two_members(&mut rig, "t");
+    assert_eq!(a.beat(&mut rig).heartbeat_interval_ms, 5000);
+    assert_eq!(b.beat(&mut rig).heartbeat_interval_ms, 5000);
+}
+
+#[test]
+fn the_more_members_all_groups_have_the_less_often_each_is_asked_to_speak() {
+    let mut rig = Rig::new(1, &[("offsets.topic.num.partitions", "1")]);
+    rig.topic("t", 1);
+    let mut members: Vec<Member> =
+        (0..20).map(|i| Member::new(&mut rig, 1, &format!("g{}", i % 4), &format!("m{i}"), &["t"])).collect();
+    for _ in 0..3 {
+        members.iter_mut().for_each(|member| drop(member.beat(&mut rig)));
+        rig.advance(20);
+    }
+    let of = |rig: &mut Rig, member: &mut Member| member.beat(rig).heartbeat_interval_ms;
+    assert!(members.iter_mut().all(|member| of(&mut rig, member) == 400));
+    members.drain(5..).for_each(|mut member| drop(member.leave(&mut rig)));
+    rig.advance(20);
+    members.iter_mut().for_each(|member| drop(member.beat(&mut rig)));
+    assert!(members.iter_mut().all(|member| of(&mut rig, member) == 100));
+}
+
+#[test]
+fn only_assignors_that_the_broker_was_given_can_be_asked_for_and_the_first_is_the_default() {
+    let mut rig = Rig::new(1, &[("group.consumer.assignors", "range")]);
+    rig.topic("t", 2);
+    let conn = rig.connect(1);
+    let mut a = Member::new(&mut rig, 1, "g", "a", &["t"]);
+    let mut asks = a.request();
+    asks.server_assignor = Some("uniform".into());
+    let refused = rig.ask(conn, 1, asks);
+    assert_eq!(refused.error_code, ErrorCode::UNSUPPORTED_ASSIGNOR);
+    let message = "ServerAssignor uniform is not supported. Supported assignors: range.";
+    assert_eq!(refused.error_message.as_deref(), Some(message));
+    assert_eq!(a.beat(&mut rig).error_code, ErrorCode::NONE);
+    assert_eq!(describe(&mut rig, conn, &["g"])[0].assignor_name, "range");
+}
+
+#[test]
+fn without_the_consumer_protocol_its_requests_are_answered_with_unsupported_version() {
+    let mut rig = Rig::new(1, &[("group.coordinator.rebalance.protocols", "classic")]);
+    rig.topic("t", 2);
+    let conn = rig.connect(1);
+    let list = rig.ask(conn, 4, ApiVersionsRequest::default());
+    assert!(list.api_keys.iter().any(|row| row.api_key == ApiKey::ConsumerGroupHeartbeat as i16));
+    let mut a = Member::new(&mut rig, 1, "g", "a", &["t"]);
+    assert_eq!(a.beat(&mut rig).error_code, ErrorCode::UNSUPPORTED_VERSION);
+    assert_eq!(describe(&mut rig, conn, &["g"])[0].error_code, ErrorCode::UNSUPPORTED_VERSION);
+    let joined = rig.ask(conn, 9, join("", &[], -1));
+    assert_eq!(joined.error_code, ErrorCode::MEMBER_ID_REQUIRED, "classic groups are served");
+}
+
+#[test]
+fn settings_of_a_group_are_found_again_at_the_next_start() {
+    let disk = SimulatedDisk::new(1);
+    let mut rig = Rig::on(&disk, 1, &[]).unwrap();
+    let conn = rig.connect(1);
+    let (interval, session) = ("consumer.heartbeat.interval.ms", "consumer.session.timeout.ms");
+    for (key, value) in [(interval, "7000"), (session, "50000"), (session, "55000")] {
+        assert_eq!(alter(&mut rig, conn, key, Some(value)), (ErrorCode::NONE, None));
+    }
+    let disk = disk.after(Outage::Machine);
+    let mut rig = Rig::on(&disk, 2, &[]).unwrap();
+    rig.topic("t", 1);
+    let mut a = Member::new(&mut rig, 1, "g", "a", &["t"]);
+    assert_eq!(a.beat(&mut rig).heartbeat_interval_ms, 7000);
+    let conn = rig.connect(1);
+    assert_eq!(group_config(&mut rig, conn, session), Some("55000".into()));
+    for key in [interval, session] {
+        assert_eq!(alter(&mut rig, conn, key, None), (ErrorCode::NONE, None));
+    }
+    let mut rig = Rig::on(&disk.after(Outage::Machine), 3, &[]).unwrap();
+    let conn = rig.connect(1);
+    assert_eq!(group_config(&mut rig, conn, session), Some("45000".into()), "the broker's again");
+}
+
+fn group_config(rig: &mut Rig, conn: ConnId, key: &str) -> Option<String> {
+    let resource = DescribeConfigsResource {
+        resource_type: 32,
+        resource_name: "g".into(),
+        configuration_keys: Some(vec![key.into()]),
+    };
+    let request = DescribeConfigsRequest { resources: vec![resource], ..Default::default() };
+    rig.ask(conn, 4, request).results.remove(0).configs.remove(0).value
+}
+
 fn alter(rig: &mut Rig, conn: ConnId, key: &str, value: Option<&str>) -> (ErrorCode, Option<String>) {
     let config = AlterableConfig {
         name: key.into(),
@@ -416,7 +508,7 @@ fn a_group_has_settings_of_its_own_between_the_bounds_of_the_broker() {
     rig.topic("t", 2);
     let conn = rig.connect(1);
     let mut a = Member::new(&mut rig, 1, "g", "a", &["t"]);
-    assert_eq!(a.beat(&mut rig).heartbeat_interval_ms, 5000);
+    assert_eq!(a.beat(&mut rig).heartbeat_interval_ms, 50);
     let interval = "consumer.heartbeat.interval.ms";
     assert_eq!(alter(&mut rig, conn, interval, Some("300")), (ErrorCode::NONE, None));
     assert_eq!(a.beat(&mut rig).heartbeat_interval_ms, 300);

@@ -1,5 +1,6 @@
 //! The settings of a coordinator, by Kafka's names and with Kafka's defaults.
 
+use super::consumer::{Pace, ServerAssignors};
 use crate::time::Duration;
 
 /// Settings of one coordinator.
@@ -23,12 +24,14 @@ pub struct CoordinatorConfig {
     pub group_new_member_join_timeout: Duration,
     /// `group.consumer.session.timeout.ms`: how long a member of a consumer group may be silent.
     pub consumer_session_timeout: Duration,
-    /// `group.consumer.heartbeat.interval.ms`: how often members of consumer groups at rest are asked to speak.
+    /// `group.consumer.heartbeat.interval.ms`: how often members of consumer groups are asked to speak, or how seldom.
     pub consumer_heartbeat_interval: Duration,
-    /// How often they are asked to while partitions are on their way. Kafka does not make a difference.
-    pub consumer_reconcile_interval: Duration,
+    /// When they are asked to speak more often than that.
+    pub consumer_heartbeat_pace: HeartbeatPace,
     /// `group.consumer.assignment.interval.ms`: how far apart targets are computed at least. Kafka: 1000.
     pub consumer_assignment_interval: Duration,
+    /// `group.consumer.assignors`: the assignors that members may ask for, the default first.
+    pub consumer_assignors: ServerAssignors,
     /// `group.consumer.max.size`: how many members a consumer group may have.
     pub consumer_group_max_size: usize,
     /// `group.consumer.migration.policy`: whether groups with members go over to the other protocol.
@@ -48,19 +51,37 @@ pub struct GroupSettings {
     pub assignment_interval: Option<Duration>,
 }
 
+/// When members of consumer groups are asked to speak more often than the configured interval says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum HeartbeatPace {
+    /// Never, as in Kafka.
+    Fixed,
+    /// While partitions are on their way.
+    #[default]
+    QuickWhileMoving,
+    /// At rest as well, as long as the coordinator has few members. Groups with an interval of their own keep it.
+    Quick,
+}
+
 /// What is in force for one consumer group.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct InForce {
     pub(super) session_timeout: Duration,
-    pub(super) heartbeat_interval: Duration,
+    pub(super) pace: Pace,
     pub(super) assignment_interval: Duration,
 }
 
 impl CoordinatorConfig {
-    pub(super) fn in_force(&self, group: GroupSettings) -> InForce {
+    /// `members`: of all consumer groups of the coordinator.
+    pub(super) fn in_force(&self, group: GroupSettings, members: usize) -> InForce {
+        let pace = match (self.consumer_heartbeat_pace, group.heartbeat_interval) {
+            (HeartbeatPace::Quick, Some(_)) => HeartbeatPace::QuickWhileMoving,
+            (pace, _) => pace,
+        };
+        let interval = group.heartbeat_interval.unwrap_or(self.consumer_heartbeat_interval);
         InForce {
             session_timeout: group.session_timeout.unwrap_or(self.consumer_session_timeout),
-            heartbeat_interval: group.heartbeat_interval.unwrap_or(self.consumer_heartbeat_interval),
+            pace: Pace::new(pace, interval, members),
             assignment_interval: group.assignment_interval.unwrap_or(self.consumer_assignment_interval),
         }
     }
@@ -105,8 +126,9 @@ impl Default for CoordinatorConfig {
             group_new_member_join_timeout: Duration::from_secs(300),
             consumer_session_timeout: Duration::from_secs(45),
             consumer_heartbeat_interval: Duration::from_secs(5),
-            consumer_reconcile_interval: Duration::from_millis(100),
+            consumer_heartbeat_pace: HeartbeatPace::QuickWhileMoving,
             consumer_assignment_interval: Duration::from_millis(20),
+            consumer_assignors: ServerAssignors::default(),
             consumer_group_max_size: i32::MAX as usize,
             consumer_migration_policy: MigrationPolicy::Bidirectional,
             unix_ms_at_origin: 0,

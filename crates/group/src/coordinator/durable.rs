@@ -20,6 +20,8 @@ use tontine_wire::{
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Durable {
     groups: BTreeMap<Arc<str>, Group>,
+    /// How many members all consumer groups have together. Follows from the groups.
+    consumers: usize,
     offsets: BTreeMap<Arc<str>, BTreeMap<TopicPartition, CommittedOffset>>,
     /// Offsets of transactions that are not over, by producer, in the order in which they came.
     pending: BTreeMap<i64, Vec<(OffsetCommitKey, OffsetCommitValue)>>,
@@ -87,6 +89,15 @@ pub struct CommittedOffset {
     pub topic_id: Uuid,
 }
 
+impl Group {
+    fn consumers(&self) -> usize {
+        match self {
+            Self::Consumer(group) => group.members.len(),
+            Self::Classic(_) => 0,
+        }
+    }
+}
+
 impl Durable {
     /// Applies one record. Tombstones of what is not there are fine: compaction may have removed what they end.
     pub fn apply(&mut self, record: &Record) {
@@ -99,7 +110,9 @@ impl Durable {
             }
             Record::Consumer(record) => self.apply_consumer(record),
             Record::GroupMetadata(key, Some(value)) => {
-                self.groups.insert(key.group.as_str().into(), Group::Classic(StoredClassic::from(value)));
+                let group = Group::Classic(StoredClassic::from(value));
+                let before = self.groups.insert(key.group.as_str().into(), group);
+                self.consumers -= before.as_ref().map_or(0, Group::consumers);
             }
         }
     }
@@ -108,14 +121,17 @@ impl Durable {
     fn apply_consumer(&mut self, record: &ConsumerRecord) {
         let id = record.group();
         if let Some(Group::Consumer(group)) = self.groups.get_mut(id) {
+            self.consumers -= group.members.len();
             if matches!(record, ConsumerRecord::Group(_, None)) {
                 self.groups.remove(id);
             } else {
                 group.apply(record);
+                self.consumers += group.members.len();
             }
         } else if !record.is_tombstone() {
             let mut group = StoredConsumer::default();
             group.apply(record);
+            self.consumers += group.members.len();
             self.groups.insert(id.into(), Group::Consumer(group));
         }
     }
@@ -168,6 +184,11 @@ impl Durable {
     /// The group of this id, with the shared form of the id.
     pub(super) fn groups_entry(&self, id: &str) -> Option<(&Arc<str>, &Group)> {
         self.groups.get_key_value(id)
+    }
+
+    /// How many members all consumer groups have together.
+    pub(super) fn consumers(&self) -> usize {
+        self.consumers
     }
 
     /// All groups, by id.

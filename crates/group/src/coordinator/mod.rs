@@ -27,7 +27,8 @@ mod turn;
 pub mod view;
 mod volatile;
 
-pub use config::{CoordinatorConfig, GroupSettings, MigrationPolicy};
+pub use config::{CoordinatorConfig, GroupSettings, HeartbeatPace, MigrationPolicy};
+pub use consumer::ServerAssignors;
 pub use durable::Durable;
 pub use output::{AppendId, ClientInfo, GroupState, Output, Ticket, Transition};
 pub use record::{GroupRecord, Record, RecordError};
@@ -85,7 +86,8 @@ impl Coordinator {
 
     /// What is in force for a consumer group.
     fn in_force(&self, group: &str) -> config::InForce {
-        self.config.in_force(self.group_settings.get(group).copied().unwrap_or_default())
+        let settings = self.group_settings.get(group).copied().unwrap_or_default();
+        self.config.in_force(settings, self.durable.consumers())
     }
 
     /// Takes one record of the log, in the log's order. Records of unknown types are stepped over.

@@ -8,7 +8,7 @@ use crate::{
 use std::time::Duration;
 use tontine_group::{
     Instant,
-    coordinator::CoordinatorConfig,
+    coordinator::{CoordinatorConfig, HeartbeatPace},
     member::{CommitRefusal, GroupProtocol, MemberConfig},
 };
 
@@ -47,7 +47,7 @@ fn a_partition_that_moves_stands_still_for_less_than_300_ms_with_default_heartbe
 fn apache() -> CoordinatorConfig {
     CoordinatorConfig {
         consumer_heartbeat_interval: Duration::from_secs(5),
-        consumer_reconcile_interval: Duration::from_secs(5),
+        consumer_heartbeat_pace: HeartbeatPace::Fixed,
         consumer_assignment_interval: Duration::from_secs(1),
         consumer_session_timeout: Duration::from_secs(45),
         ..CoordinatorConfig::default()
@@ -76,6 +76,27 @@ fn with_the_consumer_protocol_a_partition_that_moves_stands_still_for_less_than_
         let revoked = revoked.filter(|(_, what)| what.contains("Revoke")).map(|(at, _)| *at).min().unwrap();
         let still = when(&world, newcomer, "a-") - revoked;
         assert!(still < Duration::from_millis(500), "seed {seed}: {still:?}");
+    }
+}
+
+#[test]
+fn a_coordinator_of_few_members_has_a_second_one_stable_within_100_ms_of_its_first_heartbeat() {
+    for seed in 0..50 {
+        let mut world = World::new(seed);
+        let pace = HeartbeatPace::Quick;
+        world.broker = Broker::new(CoordinatorConfig { consumer_heartbeat_pace: pace, ..Default::default() });
+        world.calm = true;
+        world.delay = (0, 1);
+        let a = world.start(consumer(0), &["a"]);
+        world.run(Duration::from_secs(20));
+        world.clients[a].history.clear();
+        let b = world.start(consumer(1), &["a"]);
+        world.run(Duration::from_secs(5));
+        world.assert_settled();
+        let joined = world.clients[b].history.iter().find(|(_, what)| what.contains("-> Joining"));
+        let stable = when(&world, a, "-> Stable").max(when(&world, b, "-> Stable"));
+        let took = stable - joined.unwrap().0;
+        assert!(took < Duration::from_millis(100), "seed {seed}: {took:?}");
     }
 }
 

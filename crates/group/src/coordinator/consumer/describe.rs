@@ -1,8 +1,8 @@
 //! ConsumerGroupDescribe, and the state of a consumer group.
 
 use super::{
+    ServerAssignors,
     stored::{Held, Partitions, StoredConsumer},
-    target::preferred,
 };
 use crate::{coordinator::output::GroupState, topics::Topics};
 use std::collections::BTreeMap;
@@ -22,7 +22,12 @@ pub(in crate::coordinator) fn state(group: &StoredConsumer) -> GroupState {
 }
 
 /// Describes a group that is here.
-pub(in crate::coordinator) fn describe(id: &str, group: &StoredConsumer, topics: &Topics) -> DescribedGroup {
+pub(in crate::coordinator) fn describe(
+    id: &str,
+    group: &StoredConsumer,
+    topics: &Topics,
+    assignors: ServerAssignors,
+) -> DescribedGroup {
     let members = group.members.iter().map(|(id, member)| {
         let mut has = places(&member.assigned);
         for (topic, partitions) in places(&member.revoking) {
@@ -47,7 +52,7 @@ pub(in crate::coordinator) fn describe(id: &str, group: &StoredConsumer, topics:
         group_state: state(group).name().to_owned(),
         group_epoch: group.epoch,
         assignment_epoch: group.target_epoch,
-        assignor_name: preferred(&group.tally.assignors).to_owned(),
+        assignor_name: assignors.preferred(&group.tally.assignors).name().to_owned(),
         members: members.collect(),
         ..Default::default()
     }

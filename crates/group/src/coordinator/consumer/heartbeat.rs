@@ -5,17 +5,18 @@
 //! is one epoch behind and does not say what it has is told everything.
 
 use super::{
+    ServerAssignors,
     draft::Draft,
     reconcile::Step,
     regex,
     stored::{ConsumerMember, Held, MemberState, Partitions, StoredConsumer},
-    target::{metadata_hash, preferred},
+    tally::Tally,
+    target::{Compute, metadata_hash},
     validate::{LEAVE_FOR_A_WHILE, Refusal},
 };
 use crate::{
     cause::Cause,
     coordinator::{config::InForce, output::ClientInfo},
-    time::Duration,
     topics::Topics,
 };
 use std::{collections::BTreeSet, sync::Arc};
@@ -27,9 +28,8 @@ pub(in crate::coordinator) struct Heartbeat<'a> {
     pub(in crate::coordinator) topics: &'a Topics,
     /// How many members the group may have.
     pub(in crate::coordinator) size: usize,
-    /// How often members are asked to speak while partitions are on their way.
-    pub(in crate::coordinator) reconcile_interval: Duration,
     pub(in crate::coordinator) in_force: InForce,
+    pub(in crate::coordinator) assignors: ServerAssignors,
     pub(in crate::coordinator) client: &'a ClientInfo,
     pub(in crate::coordinator) request: &'a ConsumerGroupHeartbeatRequest,
     pub(in crate::coordinator) wall_ms: i64,
@@ -237,7 +237,7 @@ impl Heartbeat<'_> {
             });
         }
         if draft.target_epoch < draft.epoch && self.may_compute(group) {
-            draft.compute_target(self.wall_ms);
+            draft.compute_target(Compute { assignors: self.assignors, wall_ms: self.wall_ms });
         }
         Ok(self.conclude(draft, id, replaced, &before, resubscribed, cause))
     }
@@ -278,8 +278,9 @@ impl Heartbeat<'_> {
             draft.forget_unused_regexes();
         }
         let is_new_group = draft.group.epoch == 0;
-        let assignor = preferred(&draft.tally().assignors);
-        let changed = resubscribed || self.is_upgraded || assignor != preferred(&draft.group.tally.assignors);
+        let preferred = |tally: &Tally| self.assignors.preferred(&tally.assignors);
+        let assignor_changed = preferred(&draft.tally()) != preferred(&draft.group.tally);
+        let changed = resubscribed || self.is_upgraded || assignor_changed;
         if changed || is_new_group {
             let hash = metadata_hash(&draft.wanted());
             draft.bump(i32::from(is_new_group) + i32::from(changed), hash);
@@ -367,8 +368,7 @@ impl Heartbeat<'_> {
     }
 
     fn response(&self, member: &ConsumerMember, tell: bool, settled: bool) -> ConsumerGroupHeartbeatResponse {
-        let interval = self.in_force.heartbeat_interval;
-        let interval = if settled { interval } else { interval.min(self.reconcile_interval) };
+        let interval = self.in_force.pace.interval(settled);
         ConsumerGroupHeartbeatResponse {
             member_id: Some(self.request.member_id.clone()),
             member_epoch: member.epoch,

@@ -6,7 +6,7 @@ use super::{
     draft::Draft,
     heartbeat::{fenced_by, not_a_member},
     stored::{ConsumerMember, Held, StoredConsumer},
-    target::metadata_hash,
+    target::{Compute, metadata_hash},
     validate::{LEAVE_FOR_A_WHILE, Refusal},
 };
 use crate::topics::Topics;
@@ -67,7 +67,7 @@ pub(in crate::coordinator) fn remove(
     group: &StoredConsumer,
     topics: &Topics,
     members: &[Arc<str>],
-    compute: Option<i64>,
+    compute: Option<Compute>,
 ) -> Vec<ConsumerRecord> {
     let mut draft = Draft::new(id, group, topics);
     members.iter().for_each(|member| draft.remove(member));
@@ -78,8 +78,8 @@ pub(in crate::coordinator) fn remove(
     } else {
         let hash = metadata_hash(&draft.wanted());
         draft.bump(1, hash);
-        if let Some(wall_ms) = compute {
-            draft.compute_target(wall_ms);
+        if let Some(compute) = compute {
+            draft.compute_target(compute);
         }
     }
     draft.records

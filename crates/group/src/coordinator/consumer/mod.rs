@@ -14,10 +14,12 @@ mod draft;
 mod heartbeat;
 mod leave;
 mod live;
+mod pace;
 mod reconcile;
 pub mod record;
 mod refresh;
 mod regex;
+mod server_assignor;
 pub mod stored;
 mod tally;
 mod target;
@@ -27,11 +29,13 @@ mod upgrade;
 mod validate;
 
 pub use record::ConsumerRecord;
+pub use server_assignor::{ServerAssignor, ServerAssignors};
 pub use stored::{ConsumerMember, StoredConsumer};
 
 pub(super) use commit::{validate_commit, validate_fetch};
 pub(super) use describe::state;
 pub(super) use live::{Deferred, LiveConsumer};
+pub(super) use pace::Pace;
 
 /// How the protocol is called in lists.
 pub(super) const CONSUMER: &str = "consumer";

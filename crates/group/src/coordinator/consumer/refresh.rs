@@ -1,6 +1,12 @@
 //! What happens without any heartbeat: topics change, and targets are due. Kafka waits for a heartbeat for both.
 
-use super::{ConsumerRecord, draft::Draft, regex, stored::StoredConsumer, target::metadata_hash};
+use super::{
+    ConsumerRecord,
+    draft::Draft,
+    regex,
+    stored::StoredConsumer,
+    target::{Compute, metadata_hash},
+};
 use crate::topics::Topics;
 
 /// Brings a group up to date with the topics that exist: what expressions mean, and the epoch if that matters.
@@ -9,7 +15,7 @@ pub(in crate::coordinator) fn refresh(
     group: &StoredConsumer,
     topics: &Topics,
     wall_ms: i64,
-    may_compute: bool,
+    compute: Option<Compute>,
 ) -> Vec<ConsumerRecord> {
     let mut draft = Draft::new(id, group, topics);
     for (expression, known) in &group.regexes {
@@ -23,8 +29,8 @@ pub(in crate::coordinator) fn refresh(
         if hash != group.metadata_hash {
             draft.bump(1, hash);
         }
-        if may_compute && draft.target_epoch < draft.epoch {
-            draft.compute_target(wall_ms);
+        if let Some(compute) = compute.filter(|_| draft.target_epoch < draft.epoch) {
+            draft.compute_target(compute);
         }
     }
     draft.records

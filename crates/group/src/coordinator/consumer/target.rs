@@ -4,6 +4,7 @@
 
 use super::{
     draft::Draft,
+    server_assignor::{ServerAssignor, ServerAssignors},
     stored::{ConsumerMember, Partitions},
 };
 use crate::{
@@ -14,15 +15,11 @@ use crate::{
 use std::{collections::BTreeMap, sync::Arc};
 use tontine_wire::Uuid;
 
-/// The assignors of the broker, the default first.
-pub(super) const ASSIGNORS: [&str; 2] = ["uniform", "range"];
-
-/// The assignor that most members ask for; those that do not ask do not count.
-pub(super) fn preferred(asked: &BTreeMap<String, usize>) -> &'static str {
-    let votes = ASSIGNORS.map(|name| asked.get(name).copied().unwrap_or(0));
-    let most = votes.iter().max().copied().unwrap_or(0);
-    let winner = votes.iter().position(|count| *count == most).unwrap_or(0);
-    ASSIGNORS[winner]
+/// How a target is computed, and when that is.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::coordinator) struct Compute {
+    pub(in crate::coordinator) assignors: ServerAssignors,
+    pub(in crate::coordinator) wall_ms: i64,
 }
 
 /// A number that changes when something about these topics does that an assignment depends on.
@@ -51,7 +48,7 @@ pub(super) fn metadata_hash(topics: &[(Arc<str>, Topic)]) -> i64 {
 
 impl Draft<'_> {
     /// Computes the target for the epoch that the group is in, and writes what changes.
-    pub(super) fn compute_target(&mut self, wall_ms: i64) {
+    pub(super) fn compute_target(&mut self, compute: Compute) {
         let wanted = self.wanted();
         let names: BTreeMap<Uuid, Arc<str>> = wanted.iter().map(|(name, t)| (t.id, name.clone())).collect();
         let mut topics = Topics::new();
@@ -59,9 +56,9 @@ impl Draft<'_> {
         let members = self.members();
         let ids: Vec<Arc<str>> = members.keys().map(|id| Arc::from(*id)).collect();
         let subscriptions: Vec<_> = members.iter().map(|(id, m)| self.subscription(id, m, &topics)).collect();
-        let assignment = match preferred(&self.tally().assignors) {
-            "range" => range::assign_without_racks(&topics, &subscriptions),
-            _ => uniform::assign(&topics, &subscriptions, &self.so_far(&ids, &names)),
+        let assignment = match compute.assignors.preferred(&self.tally().assignors) {
+            ServerAssignor::Range => range::assign_without_racks(&topics, &subscriptions),
+            ServerAssignor::Uniform => uniform::assign(&topics, &subscriptions, &self.so_far(&ids, &names)),
         };
         for (id, dealt) in ids.iter().zip(assignment.by_member(ids.len())) {
             let mut target = Partitions::new();
@@ -75,7 +72,7 @@ impl Draft<'_> {
                 self.write_target(id, target);
             }
         }
-        self.write_target_epoch(self.epoch, wall_ms);
+        self.write_target_epoch(self.epoch, compute.wall_ms);
     }
 
     fn subscription(&self, id: &str, member: &ConsumerMember, topics: &Topics) -> MemberSubscription {
@@ -106,19 +103,6 @@ impl Draft<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn only_members_that_ask_for_an_assignor_vote() {
-        let of = |names: &[Option<&str>]| {
-            let mut asked = BTreeMap::new();
-            names.iter().flatten().for_each(|name| *asked.entry((*name).to_owned()).or_default() += 1);
-            preferred(&asked)
-        };
-        assert_eq!(of(&[]), "uniform");
-        assert_eq!(of(&[None, None, Some("range")]), "range");
-        assert_eq!(of(&[Some("uniform"), Some("range"), Some("range")]), "range");
-        assert_eq!(of(&[Some("uniform"), Some("range")]), "uniform");
-    }
 
     #[test]
     fn the_hash_changes_with_partitions_and_ids_and_nothing_else() {

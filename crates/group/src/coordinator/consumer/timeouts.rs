@@ -124,11 +124,11 @@ impl Coordinator {
         let (Some(stored), Some(topics)) = (self.consumer_group(group), self.volatile.topics.as_ref()) else {
             return;
         };
-        let may_compute = self.may_compute(group, stored, wall_ms);
+        let compute = self.may_compute(group, stored, wall_ms);
         if !writing {
-            let records = refresh::refresh(group, stored, topics, wall_ms, may_compute);
+            let records = refresh::refresh(group, stored, topics, wall_ms, compute);
             let records: Vec<Record> = records.into_iter().map(Record::Consumer).collect();
-            let late = !may_compute && (stored.epoch > stored.target_epoch || !records.is_empty());
+            let late = compute.is_none() && (stored.epoch > stored.target_epoch || !records.is_empty());
             self.write(group, records, None, Some(cause));
             if !late {
                 return;

@@ -6,6 +6,7 @@ use super::{
     heartbeat::{Beaten, Heartbeat},
     leave,
     stored::ConsumerMember,
+    target::Compute,
     upgrade,
     validate::{self, LEAVE, LEAVE_FOR_A_WHILE, Refusal},
 };
@@ -62,7 +63,7 @@ impl Coordinator {
         if version == 0 && request.member_id.is_empty() && request.member_epoch == 0 {
             request.member_id = Uuid::from_u128(self.volatile.ids.bits()).to_string();
         }
-        if let Err(refusal) = validate::check(&request) {
+        if let Err(refusal) = validate::check(&request, self.config.consumer_assignors) {
             return self.answer(ticket, refusal.response());
         }
         if self.is_writing(&request.group_id) {
@@ -133,8 +134,8 @@ impl Coordinator {
             },
             topics,
             size: self.config.consumer_group_max_size,
-            reconcile_interval: self.config.consumer_reconcile_interval,
             in_force: self.in_force(&request.group_id),
+            assignors: self.config.consumer_assignors,
             client,
             request,
             wall_ms: self.wall_ms(now),
@@ -289,7 +290,7 @@ impl Coordinator {
             }
             return self.write_downgrade(group, records, reply, Some(cause));
         }
-        let compute = self.may_compute(group, stored, wall_ms).then_some(wall_ms);
+        let compute = self.may_compute(group, stored, wall_ms);
         let records = leave::remove(group, stored, topics, members, compute);
         let records = records.into_iter().map(Record::Consumer).collect();
         let due = now + self.in_force(group).assignment_interval;
@@ -302,9 +303,11 @@ impl Coordinator {
         self.write(group, records, reply, Some(cause));
     }
 
-    pub(super) fn may_compute(&self, id: &str, group: &StoredConsumer, wall_ms: i64) -> bool {
+    /// How to compute a target, if it is not too soon after the one before.
+    pub(super) fn may_compute(&self, id: &str, group: &StoredConsumer, wall_ms: i64) -> Option<Compute> {
         let interval = i64::try_from(self.in_force(id).assignment_interval.as_millis()).unwrap_or(i64::MAX);
-        group.target_timestamp == 0 || wall_ms.saturating_sub(group.target_timestamp) >= interval
+        let may = group.target_timestamp == 0 || wall_ms.saturating_sub(group.target_timestamp) >= interval;
+        may.then_some(Compute { assignors: self.config.consumer_assignors, wall_ms })
     }
 
     pub(super) fn write(
@@ -377,7 +380,9 @@ impl Coordinator {
                 group_id: id.clone(),
                 ..Default::default()
             },
-            Some(Group::Consumer(group)) => describe::describe(id, group, topics),
+            Some(Group::Consumer(group)) => {
+                describe::describe(id, group, topics, self.config.consumer_assignors)
+            }
             Some(Group::Classic(_)) => describe::missing(id, true),
             None => describe::missing(id, self.volatile.classic.contains_key(id.as_str())),
         };

@@ -1,7 +1,7 @@
 //! What a ConsumerGroupHeartbeat must carry, before anybody looks at the group. Mirrors
 //! `throwIfConsumerGroupHeartbeatRequestIsInvalid`.
 
-use super::target::ASSIGNORS;
+use super::ServerAssignors;
 use tontine_wire::{ErrorCode, api::consumer_group_heartbeat::*};
 
 /// Leaves for good.
@@ -36,7 +36,10 @@ fn invalid(message: &str) -> Result<(), Refusal> {
 }
 
 /// Checks the form of a request. A member id that is missing in version 0 has been made by then.
-pub(in crate::coordinator) fn check(request: &ConsumerGroupHeartbeatRequest) -> Result<(), Refusal> {
+pub(in crate::coordinator) fn check(
+    request: &ConsumerGroupHeartbeatRequest,
+    assignors: ServerAssignors,
+) -> Result<(), Refusal> {
     if request.group_id.trim().is_empty() {
         return invalid("GroupId can't be empty.");
     }
@@ -56,7 +59,7 @@ pub(in crate::coordinator) fn check(request: &ConsumerGroupHeartbeatRequest) -> 
         ..LEAVE_FOR_A_WHILE => return invalid("MemberEpoch is invalid."),
         _ => {}
     }
-    check_assignor(request)
+    check_assignor(request, assignors)
 }
 
 fn check_join(request: &ConsumerGroupHeartbeatRequest) -> Result<(), Refusal> {
@@ -74,11 +77,14 @@ fn check_join(request: &ConsumerGroupHeartbeatRequest) -> Result<(), Refusal> {
     Ok(())
 }
 
-fn check_assignor(request: &ConsumerGroupHeartbeatRequest) -> Result<(), Refusal> {
+fn check_assignor(
+    request: &ConsumerGroupHeartbeatRequest,
+    assignors: ServerAssignors,
+) -> Result<(), Refusal> {
     match request.server_assignor.as_deref() {
-        Some(name) if !ASSIGNORS.contains(&name) => Err(Refusal::new(
+        Some(name) if !assignors.allows(name) => Err(Refusal::new(
             ErrorCode::UNSUPPORTED_ASSIGNOR,
-            format!("ServerAssignor {name} is not supported. Supported assignors: {}.", ASSIGNORS.join(", ")),
+            format!("ServerAssignor {name} is not supported. Supported assignors: {assignors}."),
         )),
         Some(_) | None => Ok(()),
     }
