@@ -408,8 +408,8 @@ proptest! {
         let version = some_version(request.key(), pick);
         let response = refuse(&request, version, code).unwrap();
         prop_assert_eq!(response.key(), request.key());
-        let mut out = bytes::BytesMut::new();
+        let mut out = tontine_wire::codec::Writer::new();
         response.encode(version, &mut out);
-        Response::decode(request.key(), version, out.freeze()).unwrap();
+        Response::decode(request.key(), version, out.into_bytes()).unwrap();
     }
 }

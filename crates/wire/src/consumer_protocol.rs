@@ -5,7 +5,7 @@
 //! newer than the newest known one is read as the newest known one; what it adds comes last and is left alone.
 
 use crate::codec::{DecodeError, Message, Reader, Wire};
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 
 /// The protocol type of groups of consumers.
 pub const PROTOCOL_TYPE: &str = "consumer";
@@ -37,13 +37,6 @@ fields! {
     }
 }
 
-fn encode<M: Message>(message: &M, version: i16) -> Bytes {
-    let mut out = BytesMut::new();
-    version.put(&mut out, 0, false);
-    message.encode(version, &mut out);
-    out.freeze()
-}
-
 fn decode<M: Message>(bytes: Bytes) -> Result<M, DecodeError> {
     let mut reader = Reader::new(bytes);
     let version = i16::get(&mut reader, 0, false)?;
@@ -56,7 +49,7 @@ fn decode<M: Message>(bytes: Bytes) -> Result<M, DecodeError> {
 impl Subscription {
     /// The bytes of a JoinGroup's metadata, the version first.
     pub fn to_metadata(&self, version: i16) -> Bytes {
-        encode(self, version)
+        self.to_numbered_bytes(version, version)
     }
 
     /// Reads the metadata of a member.
@@ -68,7 +61,7 @@ impl Subscription {
 impl Assignment {
     /// The bytes of a SyncGroup's assignment, the version first.
     pub fn to_assignment(&self, version: i16) -> Bytes {
-        encode(self, version)
+        self.to_numbered_bytes(version, version)
     }
 
     /// Reads an assignment. No bytes at all mean no partitions: the leader left this member out.

@@ -1,9 +1,12 @@
 //! Frames: a length of four bytes, then a request or an answer.
 
 use crate::api::{ApiKey, Request, Response};
-use crate::codec::{DecodeError, Reader, Wire};
+use crate::codec::{DecodeError, Pieces, Reader, Wire, Writer};
 use crate::header::{RequestHeader, RequestStart, put_response_header, skip_response_tags};
 use bytes::{Buf, Bytes, BytesMut};
+
+/// Below this, a copy costs less than another piece.
+const SHARED_FROM: usize = 2 << 10;
 
 /// A frame whose length cannot be right.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -50,29 +53,39 @@ fn hint(head: &[u8; 4]) -> &'static str {
     }
 }
 
-fn frame(write: impl FnOnce(&mut BytesMut)) -> Bytes {
-    let mut out = BytesMut::with_capacity(128);
+fn frame(mut out: Writer, write: impl FnOnce(&mut Writer)) -> Writer {
+    out.reserve(128);
     out.extend_from_slice(&[0; 4]);
     write(&mut out);
     let size = (out.len() - 4) as i32;
-    out[..4].copy_from_slice(&size.to_be_bytes());
-    out.freeze()
+    out.overwrite_start(size.to_be_bytes());
+    out
 }
 
 /// A request as a frame, its length included.
 pub fn encode_request(header: &RequestHeader, request: &Request) -> Bytes {
-    frame(|out| {
+    let write = |out: &mut Writer| {
         header.put(out);
         request.encode(header.version, out);
+    };
+    frame(Writer::new(), write).into_bytes()
+}
+
+fn response_frame(out: Writer, version: i16, correlation_id: i32, response: &Response) -> Writer {
+    frame(out, |out| {
+        put_response_header(out, response.key(), version, correlation_id);
+        response.encode(version, out);
     })
 }
 
 /// An answer as a frame, its length included.
 pub fn encode_response(version: i16, correlation_id: i32, response: &Response) -> Bytes {
-    frame(|out| {
-        put_response_header(out, response.key(), version, correlation_id);
-        response.encode(version, out);
-    })
+    response_frame(Writer::new(), version, correlation_id, response).into_bytes()
+}
+
+/// An answer as a frame, its length included; records of many bytes are handed on, not copied.
+pub fn encode_response_in_pieces(version: i16, correlation_id: i32, response: &Response) -> Pieces {
+    response_frame(Writer::sharing(SHARED_FROM), version, correlation_id, response).into_pieces()
 }
 
 /// Reads a request out of a frame without its length.

@@ -1,8 +1,7 @@
 //! What stands before every request and every answer.
 
 use crate::api::ApiKey;
-use crate::codec::{DecodeError, Reader, Wire, put_uvarint};
-use bytes::BytesMut;
+use crate::codec::{DecodeError, Reader, Wire, Writer, put_uvarint};
 
 /// The header of a request.
 #[derive(Clone, Debug, PartialEq)]
@@ -41,7 +40,7 @@ impl RequestStart {
 
 impl RequestHeader {
     /// Appends the header: version 2 with tags for flexible versions, version 1 otherwise.
-    pub fn put(&self, out: &mut BytesMut) {
+    pub fn put(&self, out: &mut Writer) {
         (self.key as i16).put(out, 0, false);
         self.version.put(out, 0, false);
         self.correlation_id.put(out, 0, false);
@@ -68,7 +67,7 @@ fn response_has_tags(key: ApiKey, version: i16) -> bool {
 }
 
 /// Appends the header of an answer.
-pub fn put_response_header(out: &mut BytesMut, key: ApiKey, version: i16, correlation_id: i32) {
+pub fn put_response_header(out: &mut Writer, key: ApiKey, version: i16, correlation_id: i32) {
     correlation_id.put(out, 0, false);
     if response_has_tags(key, version) {
         put_uvarint(out, 0);

@@ -1,6 +1,7 @@
-//! A log in memory: batches as they came in the newest segment, one piece of memory for each older one.
+//! A log in memory: each segment is one piece of memory, of which the newest is still written to.
 //!
-//! A reader at the end gets the newest batches, one that catches up gets slices of whole segments without a copy.
+//! A reader at the end gets copies of the newest batches, one that catches up slices of whole segments. A batch is copied
+//! into its segment once, so that nothing holds on to the request that brought it.
 
 use super::{BatchMeta, Storage};
 use bytes::{Bytes, BytesMut};
@@ -8,7 +9,7 @@ use std::collections::VecDeque;
 use tontine_wire::ErrorCode;
 use tontine_wire::records::RecordBatch;
 
-/// A segment is closed when it has this many bytes.
+/// A segment has no more bytes than this, unless it is a single batch.
 const SEGMENT_BYTES: usize = 1 << 20;
 
 /// The log of a partition in memory.
@@ -35,20 +36,27 @@ struct Entry {
 
 #[derive(Debug)]
 enum Data {
-    /// Batches of the newest segment, each in memory of its own.
-    Open(Vec<Bytes>),
-    /// All batches in one piece.
+    /// Still written to.
+    Open(BytesMut),
+    /// Complete.
     Closed(Bytes),
 }
 
 impl Default for Data {
     fn default() -> Self {
-        Self::Open(Vec::new())
+        Self::Open(BytesMut::new())
     }
 }
 
 impl Segment {
-    fn push(&mut self, meta: BatchMeta, batch: Bytes) {
+    /// A segment of one batch that is as large as a segment: it stays where it is.
+    fn of_one(meta: BatchMeta, batch: Bytes) -> Self {
+        let mut segment = Self { data: Data::Closed(batch.clone()), ..Self::default() };
+        segment.push(meta, &batch);
+        segment
+    }
+
+    fn push(&mut self, meta: BatchMeta, batch: &[u8]) {
         let start = self.size;
         self.size += batch.len();
         self.max_timestamp = if self.batches.is_empty() {
@@ -57,14 +65,19 @@ impl Segment {
             self.max_timestamp.max(meta.max_timestamp)
         };
         self.batches.push(Entry { meta, start, end: self.size });
-        if let Data::Open(batches) = &mut self.data {
-            batches.push(batch);
+        if let Data::Open(written) = &mut self.data {
+            written.extend_from_slice(batch);
         }
     }
 
     fn close(&mut self) {
-        if let Data::Open(batches) = &self.data {
-            let whole = if let [one] = &batches[..] { one.clone() } else { joined(batches) };
+        if let Data::Open(written) = &mut self.data {
+            let is_half_empty = written.len() < written.capacity() / 2;
+            let whole = if is_half_empty {
+                Bytes::copy_from_slice(written)
+            } else {
+                std::mem::take(written).freeze()
+            };
             self.data = Data::Closed(whole);
         }
     }
@@ -79,43 +92,25 @@ impl Segment {
 
     /// The bytes of batches `first..last`.
     fn slice(&self, first: usize, last: usize) -> Bytes {
+        let from = self.batches.get(first).map_or(self.size, |entry| entry.start);
+        let to = last.checked_sub(1).and_then(|at| self.batches.get(at)).map_or(from, |entry| entry.end);
         match &self.data {
-            Data::Open(batches) => match batches.get(first..last) {
-                Some([one]) => one.clone(),
-                Some(several) => joined(several),
-                None => Bytes::new(),
-            },
-            Data::Closed(whole) => {
-                let from = self.batches.get(first).map_or(whole.len(), |entry| entry.start);
-                let to =
-                    last.checked_sub(1).and_then(|at| self.batches.get(at)).map_or(from, |entry| entry.end);
-                if from < to && to <= whole.len() { whole.slice(from..to) } else { Bytes::new() }
-            }
+            Data::Open(written) => Bytes::copy_from_slice(written.get(from..to).unwrap_or_default()),
+            Data::Closed(whole) if from < to && to <= whole.len() => whole.slice(from..to),
+            Data::Closed(_) => Bytes::new(),
         }
     }
 
     fn cut_from(&mut self, offset: i64) {
         let keep = self.batches.partition_point(|entry| entry.meta.next <= offset);
-        let bytes = self.slice(0, keep);
         self.batches.truncate(keep);
-        self.size = bytes.len();
+        self.size = self.batches.last().map_or(0, |entry| entry.end);
         self.max_timestamp = self.batches.iter().map(|entry| entry.meta.max_timestamp).max().unwrap_or(-1);
-        self.data = match std::mem::take(&mut self.data) {
-            Data::Open(mut batches) => {
-                batches.truncate(keep);
-                Data::Open(batches)
-            }
-            Data::Closed(_) => Data::Closed(bytes),
-        };
+        match &mut self.data {
+            Data::Open(written) => written.truncate(self.size),
+            Data::Closed(whole) => whole.truncate(self.size),
+        }
     }
-}
-
-fn joined(batches: &[Bytes]) -> Bytes {
-    let mut whole = BytesMut::with_capacity(batches.iter().map(Bytes::len).sum());
-    for batch in batches {
-        whole.extend_from_slice(batch);
-    }
-    whole.freeze()
 }
 
 impl Memory {
@@ -127,17 +122,25 @@ impl Memory {
 
     fn push(&mut self, meta: BatchMeta, batch: Bytes) {
         self.size += batch.len() as u64;
-        match self.segments.back_mut() {
-            Some(segment) if segment.is_open() => segment.push(meta, batch),
-            _ => {
-                let mut segment = Segment::default();
-                segment.push(meta, batch);
-                self.segments.push_back(segment);
-            }
+        if batch.len() >= SEGMENT_BYTES {
+            self.close_last();
+            return self.segments.push_back(Segment::of_one(meta, batch));
         }
-        if let Some(segment) = self.segments.back_mut()
-            && segment.size >= SEGMENT_BYTES
-        {
+        let fits = |segment: &&mut Segment| segment.is_open() && segment.size + batch.len() <= SEGMENT_BYTES;
+        if let Some(segment) = self.segments.back_mut().filter(fits) {
+            return segment.push(meta, &batch);
+        }
+        self.close_last();
+        // Memory that is not written to costs nothing, and a log that has filled a segment will fill another one.
+        let room = if self.segments.is_empty() { batch.len() } else { SEGMENT_BYTES };
+        let data = Data::Open(BytesMut::with_capacity(room));
+        let mut segment = Segment { data, ..Segment::default() };
+        segment.push(meta, &batch);
+        self.segments.push_back(segment);
+    }
+
+    fn close_last(&mut self) {
+        if let Some(segment) = self.segments.back_mut() {
             segment.close();
         }
     }
@@ -237,9 +240,7 @@ impl Storage for Memory {
                 }
             }
         }
-        if let Some(segment) = self.segments.back_mut() {
-            segment.close();
-        }
+        self.close_last();
         self.segments.extend(kept);
         self.drop_empty();
         Ok(())

@@ -3,6 +3,7 @@
 //! The next request is taken in only after the last answer was written. So a client that does not read holds no more
 //! memory than one answer, and a parked request holds back those behind it, as in Kafka.
 
+use super::buffers::Buffers;
 use super::shared::{Next, Shared};
 use crate::state::ConnId;
 use bytes::{Bytes, BytesMut};
@@ -15,6 +16,9 @@ use tontine_wire::frame;
 
 /// How much is read at once.
 const READ_BYTES: usize = 64 << 10;
+
+/// A frame up to this size is copied: groups keep what members sent, and that must not hold on to a whole buffer.
+const COPIED_UP_TO: usize = 8 << 10;
 
 /// The outcome of a request.
 #[derive(Debug)]
@@ -43,8 +47,10 @@ struct Connection {
 impl Connection {
     async fn run(&mut self, shared: &Shared, conn: ConnId) -> io::Result<()> {
         self.stream.set_nodelay(true)?;
-        while let Some(frame) = self.next_frame().await? {
+        let buffers = shared.buffers();
+        while let Some(frame) = self.next_frame(buffers).await? {
             let _busy = shared.busy();
+            let memory = frame.clone();
             let event = match shared.request(conn, frame) {
                 Next::Now(event) => event,
                 Next::Later(mut receiver) => loop {
@@ -53,7 +59,7 @@ impl Connection {
                             Ok(event) => break event,
                             Err(_) => return Ok(()),
                         },
-                        more = read_ahead(&mut self.stream, &mut self.buffer) => {
+                        more = read_ahead(&mut self.stream, &mut self.buffer, buffers) => {
                             if more? == 0 {
                                 return Ok(());
                             }
@@ -62,43 +68,44 @@ impl Connection {
                 },
                 Next::Closed => return Ok(()),
             };
+            buffers.give_back_frame(memory);
             if let Event::Reply { version, correlation_id, response } = event {
-                let bytes = frame::encode_response(version, correlation_id, &response);
+                let mut pieces = frame::encode_response_in_pieces(version, correlation_id, &response);
                 drop(response);
-                self.stream.write_all(&bytes).await?;
+                self.stream.write_all_buf(&mut pieces).await?;
             }
         }
         Ok(())
     }
 
     /// The next frame; `None` at the end of the connection.
-    async fn next_frame(&mut self) -> io::Result<Option<Bytes>> {
+    async fn next_frame(&mut self, buffers: &Buffers) -> io::Result<Option<Bytes>> {
         loop {
-            match frame::split_frame(&mut self.buffer, self.limit) {
-                Ok(Some(frame)) => {
-                    self.give_back_memory();
-                    return Ok(Some(frame));
-                }
-                Ok(None) => self.give_back_memory(),
-                Err(error) => return Err(io::Error::new(io::ErrorKind::InvalidData, error)),
+            let frame = frame::split_frame(&mut self.buffer, self.limit)
+                .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?
+                .map(
+                    |frame| if frame.len() <= COPIED_UP_TO { Bytes::copy_from_slice(&frame) } else { frame },
+                );
+            // An idle connection holds no buffer, and a frame that was the last in its buffer is the only one to hold it.
+            if self.buffer.is_empty() {
+                buffers.give_back(std::mem::take(&mut self.buffer));
             }
-            if read(&mut self.stream, &mut self.buffer).await? == 0 {
+            if frame.is_some() {
+                return Ok(frame);
+            }
+            if read(&mut self.stream, &mut self.buffer, buffers).await? == 0 {
                 return Ok(None);
             }
-        }
-    }
-
-    /// An idle connection holds no buffer, and a frame that was the last in its buffer is the only one to hold it.
-    fn give_back_memory(&mut self) {
-        if self.buffer.is_empty() {
-            self.buffer = BytesMut::new();
         }
     }
 }
 
 /// Reads what comes next; 0 at the end. Nothing is allocated before something is there.
-async fn read(stream: &mut TcpStream, buffer: &mut BytesMut) -> io::Result<usize> {
+async fn read(stream: &mut TcpStream, buffer: &mut BytesMut, buffers: &Buffers) -> io::Result<usize> {
     stream.readable().await?;
+    if buffer.is_empty() && buffer.capacity() == 0 {
+        *buffer = buffers.take();
+    }
     reserve(buffer);
     stream.read_buf(buffer).await
 }
@@ -112,10 +119,10 @@ fn reserve(buffer: &mut BytesMut) {
 }
 
 /// Reads a bounded amount while a request is parked, to notice when the client goes away.
-async fn read_ahead(stream: &mut TcpStream, buffer: &mut BytesMut) -> io::Result<usize> {
+async fn read_ahead(stream: &mut TcpStream, buffer: &mut BytesMut, buffers: &Buffers) -> io::Result<usize> {
     if buffer.len() >= READ_BYTES {
         // Whoever sends this much without waiting is noticed when the parked request is done.
         std::future::pending::<()>().await;
     }
-    read(stream, buffer).await
+    read(stream, buffer, buffers).await
 }

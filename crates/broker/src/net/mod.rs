@@ -2,6 +2,7 @@
 
 mod address;
 mod broker;
+mod buffers;
 mod builder;
 mod connection;
 mod listener;

@@ -3,6 +3,7 @@
 //! A connection's task calls the state itself: most requests are answered without waking anybody. The lock is never held
 //! across an await. One task keeps time.
 
+use super::buffers::Buffers;
 use super::connection::Event;
 use crate::cluster::NodeId;
 use crate::state::{BrokerOutput, BrokerState, ConnId};
@@ -62,6 +63,7 @@ pub(super) struct Shared {
     sooner: Notify,
     in_flight: AtomicU64,
     idle: Notify,
+    buffers: Buffers,
 }
 
 /// How long a broker that stops waits for answers to go out: a client that does not read must not keep it.
@@ -77,11 +79,17 @@ impl Shared {
             sooner: Notify::new(),
             in_flight: AtomicU64::new(0),
             idle: Notify::new(),
+            buffers: Buffers::default(),
         })
     }
 
     pub(super) fn now(&self) -> Instant {
         Instant::from_origin(self.origin.elapsed())
+    }
+
+    /// Memory that connections read into.
+    pub(super) fn buffers(&self) -> &Buffers {
+        &self.buffers
     }
 
     /// A request is on its way until what comes back is dropped.

@@ -1,7 +1,7 @@
 //! Records of `__transaction_state`. Mirrors `TransactionLog`.
 
 use super::coordinator::{Status, Transaction};
-use bytes::{BufMut, Bytes, BytesMut};
+use bytes::Bytes;
 use std::collections::BTreeMap;
 use tontine_wire::codec::{Message, Reader, Wire};
 use tontine_wire::transaction_records::{TransactionLogKey, TransactionLogValue, TransactionPartitions};
@@ -9,10 +9,7 @@ use tontine_wire::transaction_records::{TransactionLogKey, TransactionLogValue, 
 const VERSION: i16 = 0;
 
 fn versioned<M: Message>(message: &M) -> Bytes {
-    let mut out = BytesMut::new();
-    out.put_i16(VERSION);
-    message.encode(VERSION, &mut out);
-    out.freeze()
+    message.to_numbered_bytes(VERSION, VERSION)
 }
 
 fn read<M: Message>(bytes: Bytes) -> Option<M> {

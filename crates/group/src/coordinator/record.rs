@@ -3,7 +3,7 @@
 //! Mirrors `GroupCoordinatorRecordHelpers` and `GroupCoordinatorRecordSerde`. It does not decide when one is written.
 
 use super::consumer::ConsumerRecord;
-use bytes::{BufMut, Bytes, BytesMut};
+use bytes::Bytes;
 use tontine_wire::{
     DecodeError,
     codec::{Message, Reader, Wire},
@@ -54,18 +54,18 @@ impl Record {
     pub fn encode(&self) -> GroupRecord {
         match self {
             Self::OffsetCommit(key, value) => GroupRecord {
-                key: versioned(OFFSET_COMMIT, key, 0),
+                key: key.to_numbered_bytes(OFFSET_COMMIT, 0),
                 value: value.as_ref().map(|value| {
                     let expires = value.expire_timestamp != -1;
                     let version = if expires { OFFSET_COMMIT_VALUE_WITH_EXPIRY } else { OFFSET_COMMIT_VALUE };
-                    versioned(version, value, version)
+                    value.to_numbered_bytes(version, version)
                 }),
             },
             Self::GroupMetadata(key, value) => GroupRecord {
-                key: versioned(GROUP_METADATA, key, 0),
+                key: key.to_numbered_bytes(GROUP_METADATA, 0),
                 value: value
                     .as_ref()
-                    .map(|value| versioned(GROUP_METADATA_VALUE, value, GROUP_METADATA_VALUE)),
+                    .map(|value| value.to_numbered_bytes(GROUP_METADATA_VALUE, GROUP_METADATA_VALUE)),
             },
             Self::Consumer(record) => {
                 let (key, value) = record.encode();
@@ -100,13 +100,6 @@ impl Record {
             Self::Consumer(record) => record.group(),
         }
     }
-}
-
-pub(super) fn versioned<M: Message>(number: i16, message: &M, version: i16) -> Bytes {
-    let mut out = BytesMut::new();
-    out.put_i16(number);
-    message.encode(version, &mut out);
-    out.freeze()
 }
 
 pub(super) fn read_value<M: Message>(bytes: Bytes) -> Result<M, DecodeError> {

@@ -1,8 +1,8 @@
 //! Every API that is spoken here: one row each, one file each.
 
 pub use crate::codec::Message;
-use crate::codec::{DecodeError, Reader, Wire};
-use bytes::{Bytes, BytesMut};
+use crate::codec::{DecodeError, Reader, Wire, Writer};
+use bytes::Bytes;
 use std::ops::RangeInclusive;
 
 /// A request that knows its answer.
@@ -67,7 +67,7 @@ macro_rules! apis {
             }
 
             /// Appends the request in this version.
-            pub fn encode(&self, version: i16, out: &mut BytesMut) {
+            pub fn encode(&self, version: i16, out: &mut Writer) {
                 match self { $(Self::$name(m) => m.encode(version, out),)* }
             }
 
@@ -86,7 +86,7 @@ macro_rules! apis {
             }
 
             /// Appends the answer in this version.
-            pub fn encode(&self, version: i16, out: &mut BytesMut) {
+            pub fn encode(&self, version: i16, out: &mut Writer) {
                 match self { $(Self::$name(m) => m.encode(version, out),)* }
             }
 

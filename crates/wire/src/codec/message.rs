@@ -24,10 +24,10 @@ macro_rules! fields {
 
         impl $crate::codec::Wire for $name {
             #[allow(unused_variables, unused_mut)]
-            fn put(&self, out: &mut bytes::BytesMut, version: i16, flexible: bool) {
+            fn put(&self, out: &mut $crate::codec::Writer, version: i16, flexible: bool) {
                 $(fields!(@put self, out, version, flexible, $field, $versions $(, null $nulls)? $(, tag $tag)?);)*
                 if flexible {
-                    let mut tagged: Vec<(u32, bytes::BytesMut)> = Vec::new();
+                    let mut tagged: Vec<(u32, $crate::codec::Writer)> = Vec::new();
                     $(fields!(@put_tagged self, tagged, version, $field, $versions,
                         [$($tag $($always)?)?] [$t $(, $default)?]);)*
                     $crate::codec::put_tagged(out, tagged);
@@ -57,7 +57,7 @@ macro_rules! fields {
         }
 
         impl $crate::codec::Wire for Option<$name> {
-            fn put(&self, out: &mut bytes::BytesMut, version: i16, flexible: bool) {
+            fn put(&self, out: &mut $crate::codec::Writer, version: i16, flexible: bool) {
                 match self {
                     None => $crate::codec::Wire::put(&-1i8, out, version, flexible),
                     Some(value) => {
@@ -97,7 +97,7 @@ macro_rules! fields {
     (@put_tagged $self:ident, $tagged:ident, $v:ident, $field:ident, $versions:expr, [] [$($default:tt)*]) => {};
     (@put_tagged $self:ident, $tagged:ident, $v:ident, $field:ident, $versions:expr, [$tag:literal] [$($default:tt)*]) => {
         if ($versions).contains(&$v) && $self.$field != fields!(@default $($default)*) {
-            let mut value = bytes::BytesMut::new();
+            let mut value = $crate::codec::Writer::new();
             $crate::codec::Wire::put(&$self.$field, &mut value, $v, true);
             $tagged.push(($tag, value));
         }
@@ -105,7 +105,7 @@ macro_rules! fields {
 
     (@put_tagged $self:ident, $tagged:ident, $v:ident, $field:ident, $versions:expr, [$tag:literal always] [$t:ty]) => {
         if ($versions).contains(&$v) {
-            let mut value = bytes::BytesMut::new();
+            let mut value = $crate::codec::Writer::new();
             $crate::codec::put_present(&mut value, &$self.$field, $v);
             $tagged.push(($tag, value));
         }

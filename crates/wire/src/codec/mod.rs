@@ -3,8 +3,11 @@
 #[macro_use]
 pub(crate) mod message;
 pub(crate) mod primitive;
+mod writer;
 
-use bytes::{Buf, Bytes, BytesMut};
+pub use writer::{Pieces, Writer};
+
+use bytes::{Buf, Bytes};
 
 /// Bytes that are not what they claim to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -149,7 +152,7 @@ impl Reader {
 }
 
 /// Appends an unsigned variable-length integer.
-pub fn put_uvarint(out: &mut BytesMut, mut value: u32) {
+pub fn put_uvarint(out: &mut Writer, mut value: u32) {
     while value >= 0x80 {
         out.extend_from_slice(&[value as u8 | 0x80]);
         value >>= 7;
@@ -160,7 +163,7 @@ pub fn put_uvarint(out: &mut BytesMut, mut value: u32) {
 /// How one value looks on the wire. `flexible` is Kafka's compact encoding with tagged fields.
 pub trait Wire: Sized {
     /// Appends the value.
-    fn put(&self, out: &mut BytesMut, version: i16, flexible: bool);
+    fn put(&self, out: &mut Writer, version: i16, flexible: bool);
     /// Reads a value.
     fn get(reader: &mut Reader, version: i16, flexible: bool) -> Result<Self, DecodeError>;
 }
@@ -168,11 +171,11 @@ pub trait Wire: Sized {
 /// A value that may be null, in versions that have no null.
 pub(crate) trait Nullable {
     /// Appends the value, an empty one when it is null.
-    fn put_required(&self, out: &mut BytesMut, version: i16, flexible: bool);
+    fn put_required(&self, out: &mut Writer, version: i16, flexible: bool);
 }
 
 /// Appends a nullable struct as the content of a tagged field: unlike elsewhere 0 is null, and 1 stands before a value.
-pub(crate) fn put_present<T: Wire>(out: &mut BytesMut, value: &Option<T>, version: i16) {
+pub(crate) fn put_present<T: Wire>(out: &mut Writer, value: &Option<T>, version: i16) {
     put_uvarint(out, u32::from(value.is_some()));
     if let Some(value) = value {
         value.put(out, version, true);
@@ -200,15 +203,23 @@ pub trait Message: Wire {
     }
 
     /// Appends the message in this version. Fields that the version does not have are left out.
-    fn encode(&self, version: i16, out: &mut BytesMut) {
+    fn encode(&self, version: i16, out: &mut Writer) {
         self.put(out, version, Self::is_flexible(version));
     }
 
     /// The message in this version, as bytes of its own.
     fn to_bytes(&self, version: i16) -> Bytes {
-        let mut out = BytesMut::new();
+        let mut out = Writer::new();
         self.encode(version, &mut out);
-        out.freeze()
+        out.into_bytes()
+    }
+
+    /// The message in this version behind a number of two bytes, which tells the reader what follows.
+    fn to_numbered_bytes(&self, number: i16, version: i16) -> Bytes {
+        let mut out = Writer::new();
+        number.put(&mut out, 0, false);
+        self.encode(version, &mut out);
+        out.into_bytes()
     }
 
     /// Reads a whole message of this version; bytes left over are an error.
@@ -221,12 +232,12 @@ pub trait Message: Wire {
 }
 
 /// Appends the tagged fields of one struct, lowest tag first.
-pub(crate) fn put_tagged(out: &mut BytesMut, mut tagged: Vec<(u32, BytesMut)>) {
+pub(crate) fn put_tagged(out: &mut Writer, mut tagged: Vec<(u32, Writer)>) {
     tagged.sort_by_key(|(tag, _)| *tag);
     put_uvarint(out, tagged.len() as u32);
     for (tag, value) in tagged {
         put_uvarint(out, tag);
         put_uvarint(out, value.len() as u32);
-        out.extend_from_slice(&value);
+        out.extend_from_slice(&value.into_bytes());
     }
 }

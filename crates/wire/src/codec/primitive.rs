@@ -1,13 +1,13 @@
 //! Integers, texts, bytes and arrays on the wire.
 
-use super::{DecodeError, Nullable, Reader, Wire, put_uvarint};
+use super::{DecodeError, Nullable, Reader, Wire, Writer, put_uvarint};
 use crate::{ErrorCode, Uuid};
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 
 macro_rules! numbers {
     ($($t:ty),*) => {$(
         impl Wire for $t {
-            fn put(&self, out: &mut BytesMut, _: i16, _: bool) {
+            fn put(&self, out: &mut Writer, _: i16, _: bool) {
                 out.extend_from_slice(&self.to_be_bytes());
             }
             fn get(reader: &mut Reader, _: i16, _: bool) -> Result<Self, DecodeError> {
@@ -19,7 +19,7 @@ macro_rules! numbers {
 numbers!(i8, i16, i32, i64, f64);
 
 impl Wire for bool {
-    fn put(&self, out: &mut BytesMut, _: i16, _: bool) {
+    fn put(&self, out: &mut Writer, _: i16, _: bool) {
         out.extend_from_slice(&[u8::from(*self)]);
     }
     fn get(reader: &mut Reader, _: i16, _: bool) -> Result<Self, DecodeError> {
@@ -29,7 +29,7 @@ impl Wire for bool {
 }
 
 impl Wire for Uuid {
-    fn put(&self, out: &mut BytesMut, _: i16, _: bool) {
+    fn put(&self, out: &mut Writer, _: i16, _: bool) {
         out.extend_from_slice(self.as_bytes());
     }
     fn get(reader: &mut Reader, _: i16, _: bool) -> Result<Self, DecodeError> {
@@ -38,7 +38,7 @@ impl Wire for Uuid {
 }
 
 impl Wire for ErrorCode {
-    fn put(&self, out: &mut BytesMut, version: i16, flexible: bool) {
+    fn put(&self, out: &mut Writer, version: i16, flexible: bool) {
         self.0.put(out, version, flexible);
     }
     fn get(reader: &mut Reader, version: i16, flexible: bool) -> Result<Self, DecodeError> {
@@ -54,7 +54,7 @@ enum Width {
 }
 
 /// Appends a length, or null.
-fn put_length(out: &mut BytesMut, length: Option<usize>, width: Width, flexible: bool) {
+fn put_length(out: &mut Writer, length: Option<usize>, width: Width, flexible: bool) {
     match (length, flexible, width) {
         (None, true, _) => put_uvarint(out, 0),
         (Some(n), true, _) => put_uvarint(out, n as u32 + 1),
@@ -95,7 +95,7 @@ fn fitting(text: &str) -> &str {
 }
 
 impl Wire for Option<String> {
-    fn put(&self, out: &mut BytesMut, _: i16, flexible: bool) {
+    fn put(&self, out: &mut Writer, _: i16, flexible: bool) {
         let text = self.as_deref().map(fitting);
         put_length(out, text.map(str::len), Width::Two, flexible);
         out.extend_from_slice(text.unwrap_or_default().as_bytes());
@@ -110,7 +110,7 @@ impl Wire for Option<String> {
 }
 
 impl Wire for String {
-    fn put(&self, out: &mut BytesMut, _: i16, flexible: bool) {
+    fn put(&self, out: &mut Writer, _: i16, flexible: bool) {
         let text = fitting(self);
         put_length(out, Some(text.len()), Width::Two, flexible);
         out.extend_from_slice(text.as_bytes());
@@ -121,9 +121,11 @@ impl Wire for String {
 }
 
 impl Wire for Option<Bytes> {
-    fn put(&self, out: &mut BytesMut, _: i16, flexible: bool) {
+    fn put(&self, out: &mut Writer, _: i16, flexible: bool) {
         put_length(out, self.as_ref().map(Bytes::len), Width::Four, flexible);
-        out.extend_from_slice(self.as_deref().unwrap_or_default());
+        if let Some(bytes) = self {
+            out.put_bytes(bytes);
+        }
     }
     fn get(reader: &mut Reader, _: i16, flexible: bool) -> Result<Self, DecodeError> {
         get_length(reader, Width::Four, flexible)?.map(|n| reader.take(n)).transpose()
@@ -131,9 +133,9 @@ impl Wire for Option<Bytes> {
 }
 
 impl Wire for Bytes {
-    fn put(&self, out: &mut BytesMut, _: i16, flexible: bool) {
+    fn put(&self, out: &mut Writer, _: i16, flexible: bool) {
         put_length(out, Some(self.len()), Width::Four, flexible);
-        out.extend_from_slice(self);
+        out.put_bytes(self);
     }
     fn get(reader: &mut Reader, version: i16, flexible: bool) -> Result<Self, DecodeError> {
         Option::<Self>::get(reader, version, flexible)?.ok_or(DecodeError::UnexpectedNull)
@@ -141,7 +143,7 @@ impl Wire for Bytes {
 }
 
 impl<T: Wire> Wire for Option<Vec<T>> {
-    fn put(&self, out: &mut BytesMut, version: i16, flexible: bool) {
+    fn put(&self, out: &mut Writer, version: i16, flexible: bool) {
         put_length(out, self.as_ref().map(Vec::len), Width::Four, flexible);
         for item in self.iter().flatten() {
             item.put(out, version, flexible);
@@ -161,7 +163,7 @@ impl<T: Wire> Wire for Option<Vec<T>> {
 }
 
 impl<T: Wire> Wire for Vec<T> {
-    fn put(&self, out: &mut BytesMut, version: i16, flexible: bool) {
+    fn put(&self, out: &mut Writer, version: i16, flexible: bool) {
         put_length(out, Some(self.len()), Width::Four, flexible);
         for item in self {
             item.put(out, version, flexible);
@@ -173,7 +175,7 @@ impl<T: Wire> Wire for Vec<T> {
 }
 
 impl Nullable for Option<String> {
-    fn put_required(&self, out: &mut BytesMut, version: i16, flexible: bool) {
+    fn put_required(&self, out: &mut Writer, version: i16, flexible: bool) {
         match self {
             Some(text) => text.put(out, version, flexible),
             None => String::new().put(out, version, flexible),
@@ -182,7 +184,7 @@ impl Nullable for Option<String> {
 }
 
 impl<T: Wire> Nullable for Option<Vec<T>> {
-    fn put_required(&self, out: &mut BytesMut, version: i16, flexible: bool) {
+    fn put_required(&self, out: &mut Writer, version: i16, flexible: bool) {
         match self {
             Some(items) => items.put(out, version, flexible),
             None => Vec::<T>::new().put(out, version, flexible),

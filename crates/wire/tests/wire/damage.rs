@@ -112,13 +112,13 @@ fn a_count_that_is_larger_than_the_message_is_refused_before_anything_is_allocat
 #[test]
 fn a_flood_of_empty_values_is_refused() {
     use tontine_wire::api::describe_groups::DescribeGroupsRequest;
-    use tontine_wire::codec::{Message as _, put_uvarint};
+    use tontine_wire::codec::{Message as _, Writer, put_uvarint};
     let flood = |count: usize| {
-        let mut bytes = BytesMut::new();
+        let mut bytes = Writer::new();
         put_uvarint(&mut bytes, count as u32 + 1);
-        bytes.put_bytes(1, count);
-        bytes.put_bytes(0, 2);
-        DescribeGroupsRequest::decode(bytes.freeze(), 5)
+        bytes.extend_from_slice(&vec![1; count]);
+        bytes.extend_from_slice(&[0, 0]);
+        DescribeGroupsRequest::decode(bytes.into_bytes(), 5)
     };
     assert_eq!(flood(1_000).unwrap().groups.len(), 1_000);
     assert_eq!(flood(1_000_000), Err(DecodeError::TooManyValues));

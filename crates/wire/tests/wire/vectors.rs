@@ -3,11 +3,11 @@
 //! The file was made by a small interpreter of Kafka's JSON message schemas (Apache Kafka 4.4) which shares nothing with
 //! this crate. A line has the API, the version, request or response, random bytes, and the fields they stand for.
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use std::fmt;
 use tontine_wire::DecodeError;
 use tontine_wire::api::{ApiKey, Request, Response};
-use tontine_wire::codec::Reader;
+use tontine_wire::codec::{Reader, Writer};
 
 /// A message that was read, of either side.
 #[derive(Clone, PartialEq)]
@@ -35,12 +35,12 @@ impl Message {
 
     /// Writes it.
     pub(crate) fn encode(&self, version: i16) -> Bytes {
-        let mut out = BytesMut::new();
+        let mut out = Writer::new();
         match self {
             Self::Request(message) => message.encode(version, &mut out),
             Self::Response(message) => message.encode(version, &mut out),
         }
-        out.freeze()
+        out.into_bytes()
     }
 }
 

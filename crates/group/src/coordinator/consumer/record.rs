@@ -1,6 +1,6 @@
 //! Records of consumer groups: types 3 to 8 and 16, each with its key and its value, or without one as a tombstone.
 
-use crate::coordinator::record::{read_value, versioned};
+use crate::coordinator::record::read_value;
 use bytes::Bytes;
 use tontine_wire::{
     DecodeError,
@@ -18,7 +18,7 @@ macro_rules! consumer_records {
             pub(in crate::coordinator) fn encode(&self) -> (Bytes, Option<Bytes>) {
                 match self {
                     $(Self::$name(key, value) => {
-                        (versioned($kind, key, 0), value.as_ref().map(|value| versioned(0, value, 0)))
+                        (key.to_numbered_bytes($kind, 0), value.as_ref().map(|value| value.to_numbered_bytes(0, 0)))
                     })*
                 }
             }
