@@ -1,4 +1,4 @@
-//! What reading a record costs, in nanoseconds: `cargo bench -p tontine-wire`.
+//! What reading a record costs, in nanoseconds and allocations: `cargo bench -p tontine-wire`.
 //!
 //! Batches of 1,000 records, about 100 bytes of value each, 128 bytes a record on the wire. `crc` is the checksum alone,
 //! the floor under everything else. Times are the best of many rounds: what the machine can do, not what it happened to.
@@ -6,9 +6,14 @@
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, clippy::expect_used)]
 
 use bytes::Bytes;
+use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
+use std::alloc::System;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 use tontine_wire::records::{BatchBuilder, Checksum, Compression, RecordBatch, RecordRef};
+
+#[global_allocator]
+static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
 const RECORDS: u32 = 1_000;
 const ROUNDS: u32 = 2_000;
@@ -32,19 +37,26 @@ fn batch(compression: Compression, headers: &[(&str, Option<&[u8]>)]) -> Bytes {
     builder.build(0)
 }
 
-/// The best time of one record over all rounds.
-fn measure(rounds: u32, mut work: impl FnMut()) -> f64 {
-    let mut best = Duration::MAX;
+/// The best time of one record over all rounds, and the fewest allocations.
+fn measure(rounds: u32, mut work: impl FnMut()) -> (f64, f64) {
+    let (mut best, mut fewest) = (Duration::MAX, usize::MAX);
     for _ in 0..rounds {
+        let region = Region::new(ALLOCATOR);
         let start = Instant::now();
         work();
         best = best.min(start.elapsed());
+        let stats = region.change();
+        fewest = fewest.min(stats.allocations + stats.reallocations);
     }
-    best.as_nanos() as f64 / f64::from(RECORDS)
+    (best.as_nanos() as f64 / f64::from(RECORDS), fewest as f64 / f64::from(RECORDS))
 }
 
-fn row(name: &str, nanoseconds: f64) {
-    println!("{name:<52} {nanoseconds:>8.1}");
+fn heading(what: &str) {
+    println!("\n{what:<52} {:>8} {:>12}", "ns", "allocations");
+}
+
+fn row(name: &str, (nanoseconds, allocations): (f64, f64)) {
+    println!("{name:<52} {nanoseconds:>8.1} {allocations:>12.3}");
 }
 
 /// Looks at every part of a record, as an application would.
@@ -60,7 +72,7 @@ fn read(bytes: &Bytes, checksum: Checksum) -> usize {
 }
 
 fn main() {
-    println!("{:<52} {:>8}", "reading, ns per record", "ns");
+    heading("reading, for each record");
     let plain = batch(Compression::None, &[]);
     let header = batch(Compression::None, &[("trace", Some(b"0123456789"))]);
     row("crc", measure(ROUNDS, || _ = black_box(crc32c::crc32c(black_box(&plain[21..])))));
@@ -87,14 +99,14 @@ fn main() {
     });
     row("decode to records of their own", owned);
 
-    println!("\n{:<52} {:>8}", "reading compressed batches, with crc", "ns");
+    heading("reading compressed batches, with crc");
     for compression in &Compression::ALL[1..] {
         let packed = batch(*compression, &[]);
         let title = format!("{} ({} bytes a record)", compression.name(), packed.len() / RECORDS as usize);
         row(&title, measure(ROUNDS / 10, || _ = black_box(read(black_box(&packed), Checksum::Verify))));
     }
 
-    println!("\n{:<52} {:>8}", "writing", "ns");
+    heading("writing");
     for compression in Compression::ALL {
         row(compression.name(), measure(ROUNDS / 10, || _ = black_box(batch(compression, &[]))));
     }

@@ -138,7 +138,7 @@ impl Metadata {
         for topic in answer.topics.into_iter().filter_map(TopicMetadata::new) {
             if interest(&topic.name) {
                 let old = before.topics.get(&topic.name);
-                self.topics.insert(topic.name.clone(), topic.not_older_than(old));
+                self.topics.insert(topic.name.clone(), topic.not_older_than(old, &self.brokers));
             }
         }
         for (name, topic) in &before.topics {
@@ -210,12 +210,15 @@ impl TopicMetadata {
         })
     }
 
-    /// A broker that lags behind may name a leader of the past: what is known with a later epoch stays.
-    fn not_older_than(mut self, old: Option<&Self>) -> Self {
+    /// A broker that lags behind may name a leader of the past: what is known with a later epoch stays, unless its leader
+    /// is a broker that the cluster does not have. Nobody could ask that one, so a wrong word of it would stay for good.
+    fn not_older_than(mut self, old: Option<&Self>, brokers: &BTreeMap<i32, BrokerInfo>) -> Self {
         let Some(old) = old.filter(|o| o.id == self.id) else { return self };
+        let exists = |leader: i32| brokers.contains_key(&leader);
         for (number, partition) in &mut self.partitions {
             let later = |known: &&PartitionMetadata| known.leader_epoch > partition.leader_epoch;
-            let known = old.partitions.get(number).filter(later);
+            let known =
+                old.partitions.get(number).filter(later).filter(|known| known.leader.is_none_or(exists));
             if let Some(known) = known.filter(|_| partition.leader_epoch.is_some()) {
                 *partition = known.clone();
             }

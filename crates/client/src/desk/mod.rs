@@ -11,6 +11,7 @@
 
 mod auto_commit;
 mod calls;
+mod credit;
 mod held;
 mod interest;
 mod reader;
@@ -26,6 +27,7 @@ pub(crate) use reader::Rules;
 use crate::{
     Error,
     audit::Ledger,
+    fetch::buffer,
     history::History,
     lease::{Delivery, Incarnation},
     offsets::OffsetAndMetadata,
@@ -33,6 +35,7 @@ use crate::{
     state::{Answer, Ask, CallId, Command, ConsumerSettings, Event, StepKind, Tell},
 };
 use auto_commit::AutoCommit;
+use credit::Credits;
 use rebalance::Rebalance;
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -50,6 +53,9 @@ pub(crate) struct DeskSettings {
     pub(crate) auto_commit: Option<Duration>,
     pub(crate) retry_backoff: Duration,
     pub(crate) rules: Rules,
+    /// `fetch.queue.bytes`, and `max.partition.fetch.bytes`.
+    pub(crate) queue_bytes: usize,
+    pub(crate) partition_max_bytes: usize,
     /// The group whose ownerships are written down, and the wall clock when the desk's time was zero.
     pub(crate) audit: Option<(String, i64)>,
 }
@@ -81,6 +87,7 @@ pub struct Desk {
     auto_commit: AutoCommit,
     calls: calls::Calls,
     asks: Vec<Ask>,
+    credits: Credits,
     errors: VecDeque<Error>,
     fatal: Option<Error>,
     membership: Option<Membership>,
@@ -107,6 +114,7 @@ impl Desk {
             auto_commit,
             calls: calls::Calls::default(),
             asks: Vec::new(),
+            credits: Credits::default(),
             errors: VecDeque::new(),
             fatal: None,
             membership: None,
@@ -254,7 +262,7 @@ impl Desk {
             let before = held.position;
             let outcome = held.take(&name, left, self.settings.rules, &mut credit, &mut runs);
             if credit > 0 {
-                self.asks.push(Ask::Credit { partition: name.clone(), incarnation, bytes: credit });
+                self.credits.add(&name, incarnation, credit);
             }
             match outcome {
                 Ok(count) => left = left.saturating_sub(count),
@@ -266,10 +274,20 @@ impl Desk {
             }
             Self::stand_in_line(&mut self.line, &name, held, left == 0);
         }
+        self.tell_credits();
         match failed {
             Some(error) if runs.is_empty() => Err(self.with_alike(error)),
             _ if runs.is_empty() => Ok(None),
             _ => Ok(Some(Records::new(runs))),
+        }
+    }
+
+    /// The actor is told when it matters to it, or when this side is about to wait.
+    fn tell_credits(&mut self) {
+        let DeskSettings { queue_bytes, partition_max_bytes, .. } = self.settings;
+        let share = buffer::share(queue_bytes, self.held.len(), partition_max_bytes);
+        if self.line.is_empty() || self.credits.matter(share) {
+            self.asks.extend(self.credits.take());
         }
     }
 

@@ -221,7 +221,7 @@ fn answers_for_an_earlier_place_or_ownership_are_dropped() {
 
 #[test]
 fn room_is_given_back_when_a_chunk_is_begun() {
-    let mut rig = Rig::assigned(&[("max.poll.records", "1")], 1);
+    let mut rig = Rig::assigned(&[("max.poll.records", "1"), ("max.partition.fetch.bytes", "100")], 1);
     let bytes = batch(0, &["a", "b"]);
     let size = bytes.len();
     rig.chunk(0, 0, bytes);
@@ -229,6 +229,25 @@ fn room_is_given_back_when_a_chunk_is_begun() {
     rig.poll();
     let credit = rig.told.iter().filter(|ask| matches!(ask, Ask::Credit { bytes, .. } if *bytes == size));
     assert_eq!(credit.count(), 1);
+}
+
+#[test]
+fn room_is_given_back_in_parts_of_a_share_or_when_nothing_is_left() {
+    let sixteenth = batch(0, &[&"v".repeat(4_000)]);
+    let share = (sixteenth.len() * 16).to_string();
+    let mut rig = Rig::assigned(&[("max.poll.records", "1"), ("max.partition.fetch.bytes", &share)], 1);
+    for offset in 0..6 {
+        rig.chunk(0, offset, batch(offset, &[&"v".repeat(4_000)]));
+    }
+    let mut told = Vec::new();
+    for _ in 0..7 {
+        rig.told.clear();
+        rig.poll();
+        let bytes = |ask: &Ask| if let Ask::Credit { bytes, .. } = ask { *bytes } else { 0 };
+        told.push(rig.told.iter().map(bytes).sum::<usize>());
+    }
+    let size = sixteenth.len();
+    assert_eq!(told, [0, 0, 0, 4 * size, 0, 0, 2 * size]);
 }
 
 #[test]
@@ -296,6 +315,40 @@ fn aborted_records_and_markers_are_left_out_when_only_committed_ones_are_read() 
         rig.deliver(0, Delivery::Chunk(chunk.clone()));
         assert_eq!(rig.poll(), expected, "{level}");
         assert_eq!(rig.offset(0), 7);
+    }
+}
+
+#[test]
+fn aborted_transactions_may_be_listed_in_any_order_and_cover_what_lies_between_their_marks() {
+    let log = [
+        transactional(0, 1, &["one, gone"]),
+        transactional(1, 2, &["two, gone"]),
+        transactional(2, 1, &["one, gone as well"]),
+        marker(3, 2, ControlType::Abort),
+        transactional(4, 2, &["two, kept"]),
+        marker(5, 1, ControlType::Abort),
+        // Compaction has left a gap, and the mark of a transaction without its records.
+        marker(9, 3, ControlType::Abort),
+        transactional(10, 1, &["one, kept"]),
+        marker(11, 1, ControlType::Commit),
+        marker(12, 2, ControlType::Commit),
+        transactional(13, 1, &["one, gone again"]),
+        marker(14, 1, ControlType::Abort),
+    ]
+    .concat();
+    let places = [(1, 13), (3, 7), (2, 1), (1, 0)];
+    let mut aborted: Vec<_> = places
+        .map(|(producer_id, first_offset)| AbortedTransaction { producer_id, first_offset })
+        .into_iter()
+        .collect();
+    for _ in 0..aborted.len() {
+        aborted.rotate_left(1);
+        let mut rig = Rig::assigned(&[("isolation.level", "read_committed")], 1);
+        let chunk = Chunk { start: 0, records: log.clone().into(), aborted: aborted.clone() };
+        rig.deliver(0, Delivery::Chunk(chunk));
+        assert_eq!(rig.poll(), ["0:two, kept", "0:one, kept"], "{aborted:?}");
+        assert!(rig.poll().is_empty());
+        assert_eq!(rig.offset(0), 15, "behind the last mark");
     }
 }
 

@@ -1,6 +1,6 @@
 //! One connection: a task that opens it, cuts what arrives into frames, and writes what is given to it.
 
-use super::{NetSettings, inlet::Inlet, mpsc};
+use super::{NetSettings, inlet::Inlet, mark::Mark, mpsc};
 use crate::cluster::ConnId;
 use bytes::{Buf, Bytes};
 use std::{collections::VecDeque, io, io::IoSlice, net::SocketAddr, time::Duration};
@@ -71,7 +71,7 @@ async fn read_frames(
     limit: usize,
     events: &mpsc::Sender<NetEvent>,
 ) -> String {
-    let mut inlet = Inlet::default();
+    let (mut inlet, mut mark) = (Inlet::default(), Mark::default());
     loop {
         match inlet.next_frame(limit) {
             Ok(Some(frame)) => {
@@ -83,6 +83,7 @@ async fn read_frames(
             Ok(None) => {}
             Err(error) => return error.to_string(),
         }
+        mark.await_bytes(read.as_ref(), inlet.missing());
         match read_some(&mut read, &mut inlet).await {
             Ok(0) => return "it was closed by the other side".to_owned(),
             Ok(_) => {}

@@ -16,13 +16,17 @@ const UNTRUSTED_ROOM: usize = 128 << 10;
 const LARGE: usize = 64 << 10;
 /// The most bytes of buffers that are kept to be filled again.
 const KEPT: usize = 24 << 20;
+/// After so many frames that were smaller, a large one is forgotten and its buffer given back.
+const MEMORY: u32 = 64;
 
 /// What has arrived on a connection and not been cut into frames yet.
 #[derive(Debug, Default)]
 pub(super) struct Inlet {
     buffer: BytesMut,
-    /// The largest frame so far: a size that was seen before is believed.
+    /// The largest frame of late: a size that was seen before is believed.
     largest: usize,
+    /// The largest frame since the last time that old ones were forgotten, and how many there were.
+    latest: (usize, u32),
     /// Buffers of large frames, the oldest first. Somebody may still read them.
     lent: VecDeque<Lent>,
     /// The capacity of all that are lent.
@@ -40,7 +44,7 @@ impl Inlet {
     pub(super) fn next_frame(&mut self, limit: usize) -> Result<Option<Bytes>, FrameError> {
         let capacity = self.buffer.capacity();
         let Some(frame) = split_frame(&mut self.buffer, limit)? else { return Ok(None) };
-        self.largest = self.largest.max(frame.len());
+        self.remember(frame.len());
         if frame.len() >= LARGE && self.buffer.is_empty() {
             // What is left of the buffer would keep it from being used again.
             self.buffer = BytesMut::new();
@@ -60,6 +64,14 @@ impl Inlet {
         }
         let most = size.filter(|size| *size >= LARGE).map_or(usize::MAX, |size| size - read);
         (&mut self.buffer).limit(most)
+    }
+
+    /// How much of the large frame that has begun the next read can bring; `None` when no such frame has begun.
+    pub(super) fn missing(&mut self) -> Option<usize> {
+        let size = self.size().filter(|size| *size >= LARGE)?;
+        // The room is made now, since it is what can be read.
+        drop(self.room());
+        Some(size.min(self.buffer.capacity()) - self.buffer.len())
     }
 
     /// Nothing has come for a while: what is kept for more goes back to the system.
@@ -96,7 +108,27 @@ impl Inlet {
         self.buffer.reserve((whole - self.buffer.len()).min(trusted));
     }
 
+    fn remember(&mut self, size: usize) {
+        self.largest = self.largest.max(size);
+        self.latest = (self.latest.0.max(size), self.latest.1 + 1);
+        if self.latest.1 < MEMORY {
+            return;
+        }
+        (self.largest, self.latest) = (self.latest.0, (0, 0));
+        let most = self.most_of_one();
+        self.lent.retain(|lent| lent.capacity <= most);
+        self.lent_bytes = self.lent.iter().map(|lent| lent.capacity).sum();
+    }
+
+    /// The size up to which a buffer is kept: one is worth having when frames of late were about as large.
+    fn most_of_one(&self) -> usize {
+        2 * self.largest.max(LARGE)
+    }
+
     fn lend(&mut self, frame: &Bytes, capacity: usize) {
+        if capacity > self.most_of_one() {
+            return;
+        }
         self.lent_bytes += capacity;
         self.lent.push_back(Lent { frame: frame.clone(), capacity });
         while self.lent_bytes > KEPT {
@@ -183,6 +215,39 @@ mod tests {
         assert_eq!((inlet.lent_bytes, inlet.buffer.capacity()), (0, 0));
         let huge = feed(&mut inlet, &frame(KEPT + 1, 9));
         assert_eq!((huge.len(), inlet.keeps_any()), (1, false), "nothing larger than what may be kept is");
+    }
+
+    #[test]
+    fn one_large_frame_does_not_keep_its_memory_while_others_come() {
+        let mut inlet = Inlet::default();
+        feed(&mut inlet, &frame(8 << 20, 1));
+        assert!(inlet.lent_bytes >= 8 << 20);
+        for size in [100, 2 * LARGE] {
+            for _ in 0..2 * MEMORY {
+                feed(&mut inlet, &frame(size, 2));
+            }
+            assert!(inlet.lent_bytes <= 8 * LARGE, "{} bytes", inlet.lent_bytes);
+            assert!(inlet.buffer.capacity() <= 4 * LARGE, "{} bytes", inlet.buffer.capacity());
+        }
+    }
+
+    #[test]
+    fn what_is_missing_of_a_large_frame_is_what_can_be_read() {
+        let mut inlet = Inlet::default();
+        assert_eq!(inlet.missing(), None);
+        let bytes = frame(3 * LARGE, 1);
+        inlet.room().put_slice(&bytes[..10]);
+        while inlet.buffer.len() < bytes.len() {
+            let missing = inlet.missing().unwrap();
+            let (at, mut room) = (inlet.buffer.len(), inlet.room());
+            let n = room.chunk_mut().len().min(room.remaining_mut());
+            assert!(missing > 0 && missing <= n && at + missing <= bytes.len(), "{missing} of {n}");
+            room.put_slice(&bytes[at..at + missing]);
+        }
+        assert!(inlet.next_frame(1 << 30).unwrap().is_some());
+        assert_eq!(inlet.missing(), None);
+        inlet.room().put_slice(&frame(LARGE / 2, 1)[..10]);
+        assert_eq!(inlet.missing(), None, "small ones come in one piece anyway");
     }
 
     #[test]

@@ -7,6 +7,7 @@ mod clock;
 mod connection;
 mod driver;
 mod inlet;
+mod mark;
 mod wall_clock;
 
 pub use clock::Clock;

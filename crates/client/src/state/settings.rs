@@ -142,6 +142,8 @@ fn desk_settings(config: &ConsumerConfig, unix_ms_at_origin: i64) -> DeskSetting
         max_poll_interval: config.max_poll_interval,
         auto_commit: config.auto_commit().then_some(config.auto_commit_interval),
         retry_backoff: config.retry_backoff,
+        queue_bytes: usize::try_from(config.fetch_queue_bytes).unwrap_or(0),
+        partition_max_bytes: usize::try_from(config.max_partition_fetch_bytes).unwrap_or(1),
         rules: Rules {
             committed_only: config.isolation_level == IsolationLevel::ReadCommitted,
             checksum: if config.check_crcs { Checksum::Verify } else { Checksum::Ignore },

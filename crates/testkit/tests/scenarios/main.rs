@@ -9,6 +9,7 @@ mod commits;
 mod deadlocks;
 mod delivery;
 mod failover;
+mod fetching;
 mod groups;
 mod liveness;
 mod offsets_across_ownerships;

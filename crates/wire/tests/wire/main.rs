@@ -5,7 +5,9 @@
 
 mod damage;
 mod differential;
+mod hostile;
 mod java_batches;
 mod record_batches;
 mod schema;
+mod targets;
 mod vectors;

@@ -45,6 +45,9 @@ fn leader_epochs_never_go_backwards_but_a_recreated_topic_starts_afresh() {
     assert!(!world.cluster.update_leader(&t0(), 1, 1, None), "the same epoch is no news");
     assert!(!world.cluster.update_leader(&t0(), 9, 4, None), "nobody knows where broker 9 is");
     assert!(world.cluster.update_leader(&t0(), 9, 4, Some(("nine".to_owned(), 9))));
+    let mut same = two_brokers(1, 1);
+    same.topics[0].topic_id = Uuid::from_u128(8);
+    assert_eq!(refresh(&mut world, same), (Some(1), Some(1)), "the cluster has no broker 9");
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Scripts for the machine in virtual time: one broker that answers as the test says, no socket, no clock.
 
+mod hostile;
 mod rig;
 
 use super::*;

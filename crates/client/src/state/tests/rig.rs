@@ -40,7 +40,12 @@ pub(super) struct World {
     /// The topic was deleted.
     pub(super) gone: bool,
     pub(super) seen: Vec<(i32, Request)>,
+    /// What is done to the next answer with records.
+    pub(super) edit: Option<Edit>,
 }
+
+/// Changes an answer to a fetch before it is sent.
+pub(super) type Edit = Box<dyn Fn(&mut FetchResponse)>;
 
 pub(super) struct Rig {
     pub(super) state: ConsumerState,
@@ -210,11 +215,15 @@ impl World {
             partitions,
             ..FetchableTopicResponse::default()
         };
-        (!topic.partitions.is_empty()).then(|| FetchResponse {
+        let mut response = (!topic.partitions.is_empty()).then(|| FetchResponse {
             responses: vec![topic],
             node_endpoints: self.endpoints.clone(),
             ..FetchResponse::default()
-        })
+        })?;
+        if let Some(edit) = self.edit.take() {
+            edit(&mut response);
+        }
+        Some(response)
     }
 }
 
@@ -250,6 +259,7 @@ impl Rig {
             held: None,
             gone: false,
             seen: Vec::new(),
+            edit: None,
         };
         let state = ConsumerState::new(settings, 1);
         Self {
