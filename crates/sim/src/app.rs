@@ -35,21 +35,28 @@ impl World {
         }
         let Some(mut client) = self.clients.remove(&life) else { return };
         client.app_at = None;
+        std::mem::swap(&mut self.random, &mut client.random);
         while self.failure.is_none()
             && let Step::On = self.step(&mut client)
         {}
         self.flush(&mut client);
+        std::mem::swap(&mut self.random, &mut client.random);
         if !matches!(client.doing, Doing::Gone) {
             self.clients.insert(life, client);
         }
     }
 
     fn flush(&mut self, client: &mut Client) {
-        for command in client.desk.commands().collect::<Vec<_>>() {
-            client.state.handle_command(client.clock(self.now), command);
-        }
+        let commands: Vec<_> = client.desk.commands().collect();
         for entry in client.desk.audit_entries() {
             self.audit.add(client.life.to_string(), entry);
+        }
+        // The machine has nothing new to say when it was told nothing.
+        if commands.is_empty() {
+            return;
+        }
+        for command in commands {
+            client.state.handle_command(client.clock(self.now), command);
         }
         self.pump(client);
     }
@@ -258,7 +265,8 @@ impl World {
         }
         self.counts.count("overlaps looked into");
         let Some(group) = self.group() else { return };
-        let mut members: BTreeSet<_> = group.members.iter().map(|member| member.id.to_string()).collect();
+        let present = group.members.iter().filter(|member| !member.away);
+        let mut members: BTreeSet<_> = present.map(|member| member.id.to_string()).collect();
         // Only a classic group has a leader.
         if group.leader.is_some() {
             let generation =

@@ -1,14 +1,25 @@
 //! What the command line says.
 
+use tontine_sim::cuts::Cuts;
+
 /// How to call the program.
 pub(crate) const USAGE: &str = "\
 usage: tontine-sim [--seeds N] [--seed FIRST] [--full] [--requests] [--failures N]
+                   [--members N] [--trouble-ms N] [--produce-ms N] [--without NUMBERS] [--unshrunk]
 
   --seeds N      run N histories, from seed FIRST on; default 1
   --seed FIRST   the first seed; default 0
   --full         print the whole timeline of each history
   --requests     put requests and answers into it, but for fetches
   --failures N   tell the whole story of the first N failures; default 3
+  --unshrunk     tell failing histories as they are, not the shortest that fail in the same way
+
+What a shortened history leaves out; reports of failures say what to give here:
+
+  --members N        this many members at first
+  --trouble-ms N     trouble lasts so long
+  --produce-ms N     so long between two records, on average
+  --without 0-4,7    these troubles do not happen
 
 It ends with 0 when everything held in every history, with 1 when something did not.";
 
@@ -25,13 +36,26 @@ pub(crate) struct Args {
     pub(crate) requests: bool,
     /// How many failures are told.
     pub(crate) failures: usize,
+    /// What is left out of the histories.
+    pub(crate) cuts: Cuts,
+    /// Whether failing histories are told as they are.
+    pub(crate) unshrunk: bool,
     /// Only say how the program is called.
     pub(crate) help: bool,
 }
 
 impl Default for Args {
     fn default() -> Self {
-        Self { first: 0, seeds: 1, full: false, requests: false, failures: 3, help: false }
+        Self {
+            first: 0,
+            seeds: 1,
+            full: false,
+            requests: false,
+            failures: 3,
+            cuts: Cuts::default(),
+            unshrunk: false,
+            help: false,
+        }
     }
 }
 
@@ -45,22 +69,41 @@ impl Args {
                 Some((flag, value)) => (flag.to_owned(), Some(value.to_owned())),
                 None => (flag, None),
             };
-            let takes_value = matches!(flag.as_str(), "--seeds" | "--seed" | "--failures");
-            if value.is_some() && !takes_value {
-                return Err(format!("{flag} takes no value"));
+            if args.switch(&flag) {
+                match value {
+                    None => continue,
+                    Some(_) => return Err(format!("{flag} takes no value")),
+                }
             }
             let mut number = || number(&flag, value.clone().or_else(|| given.next()));
             match flag.as_str() {
                 "--seeds" => args.seeds = number()?,
                 "--seed" => args.first = number()?,
                 "--failures" => args.failures = usize::try_from(number()?).unwrap_or(usize::MAX),
-                "--full" => args.full = true,
-                "--requests" => args.requests = true,
-                "--help" | "-h" => args.help = true,
+                "--members" => args.cuts.members = Some(number()?.max(1)),
+                "--trouble-ms" => args.cuts.trouble_ms = Some(number()?),
+                "--produce-ms" => args.cuts.produce_ms = Some(number()?),
+                "--without" => {
+                    let text =
+                        value.or_else(|| given.next()).ok_or_else(|| format!("{flag} needs numbers"))?;
+                    args.cuts.troubles = Cuts::numbers(&text).map_err(|why| format!("{flag}: {why}"))?;
+                }
                 other => return Err(format!("{other} is not known")),
             }
         }
         Ok(args)
+    }
+
+    /// Takes a flag that stands for itself; whether it is one.
+    fn switch(&mut self, flag: &str) -> bool {
+        match flag {
+            "--full" => self.full = true,
+            "--requests" => self.requests = true,
+            "--unshrunk" => self.unshrunk = true,
+            "--help" | "-h" => self.help = true,
+            _ => return false,
+        }
+        true
     }
 }
 
@@ -80,8 +123,14 @@ mod tests {
     #[test]
     fn what_is_given_is_taken_and_the_rest_has_a_default() {
         assert_eq!(parse(""), Ok(Args::default()));
-        let all = Args { first: 7, seeds: 3, full: true, requests: true, failures: 1, help: false };
-        assert_eq!(parse("--seed 7 --seeds=3 --full --requests --failures 1"), Ok(all));
+        let cuts =
+            Cuts { members: Some(2), trouble_ms: Some(50), produce_ms: Some(9), troubles: [0, 1, 4].into() };
+        let (first, seeds, failures) = (7, 3, 1);
+        let all =
+            Args { first, seeds, full: true, requests: true, failures, cuts, unshrunk: true, help: false };
+        let line = "--seed 7 --seeds=3 --full --requests --failures 1 --unshrunk --members 2 --trouble-ms 50 \
+                    --produce-ms 9 --without 0-1,4";
+        assert_eq!(parse(line), Ok(all));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 use crate::{
     fact::Fact,
-    network::{Way, pieces},
+    network::Way,
     world::{Happening, INSIDE, World},
 };
 use bytes::Bytes;
@@ -37,6 +37,8 @@ impl World {
         let Some(link) = self.links.get_mut(&id).filter(|link| !link.busy) else { return };
         let Some(frame) = link.queue.pop_front() else { return };
         link.busy = true;
+        // What a black hole has taken is not answered when it sees again either.
+        link.swallows |= self.broker.nodes().get(&link.node).is_some_and(|node| node.black_hole);
         self.look_at(id, &frame);
         self.broker.handle_frame(self.now, ConnId(id), frame);
     }
@@ -117,9 +119,10 @@ impl World {
         if let Some(link) = self.links.get_mut(&id) {
             link.busy = false;
         }
-        for piece in pieces(bytes, &mut self.random) {
+        let Some(pieces) = self.links.get_mut(&id).map(|link| link.pieces(bytes)) else { return };
+        for piece in pieces {
             let Some(link) = self.links.get_mut(&id).filter(|link| !link.dead) else { return };
-            let at = link.arrival(self.now, Way::Down, &mut self.random);
+            let at = link.arrival(self.now, Way::Down);
             self.schedule(at, Happening::Arrives(id, Way::Down, piece));
         }
     }
@@ -172,7 +175,7 @@ impl World {
         if link.dead {
             return;
         }
-        let at = link.arrival(self.now, Way::Down, &mut self.random);
+        let at = link.arrival(self.now, Way::Down);
         self.schedule(at, Happening::Closed(id));
     }
 

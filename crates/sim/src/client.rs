@@ -3,6 +3,7 @@
 
 use crate::{
     fact::Life,
+    random::Random,
     workload::{Commits, Plan, Profile, Protocol},
 };
 use std::{
@@ -82,6 +83,8 @@ pub(crate) enum Wish {
 
 pub(crate) struct Client {
     pub(crate) life: Life,
+    /// What chance decides in its process.
+    pub(crate) random: Random,
     pub(crate) profile: Profile,
     pub(crate) state: ConsumerState,
     pub(crate) desk: Desk,
@@ -114,7 +117,7 @@ impl Client {
         plan: &Plan,
         bootstrap: &str,
         born: Instant,
-        seed: u64,
+        mut random: Random,
     ) -> Result<Self, Error> {
         let builder = configuration(life, &profile, plan, bootstrap);
         let settings = ConsumerSettings::new(
@@ -122,9 +125,10 @@ impl Client {
             UNIX_MS + i64::try_from(born.since_origin().as_millis()).unwrap_or(0),
         )?;
         let desk = Desk::new(&settings);
-        let state = ConsumerState::new(settings, seed);
+        let state = ConsumerState::new(settings, random.bits());
         Ok(Self {
             life,
+            random,
             profile,
             state,
             desk,

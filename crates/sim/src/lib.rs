@@ -9,6 +9,7 @@
 mod app;
 mod brokers;
 mod client;
+pub mod cuts;
 pub mod fact;
 mod holders;
 pub mod invariants;
@@ -18,10 +19,12 @@ mod phases;
 pub mod random;
 pub mod report;
 pub mod script;
+pub mod shrink;
 mod trouble;
 pub mod workload;
 mod world;
 
+use cuts::Cuts;
 pub use fact::{Fact, Life};
 use lie::Lie;
 pub use report::{Counts, Failure};
@@ -39,23 +42,29 @@ pub struct Outcome {
     pub counts: Counts,
     /// How long the run took in its own time.
     pub time: Duration,
+    /// How many troubles there were to be.
+    pub troubles: u64,
+    /// How long trouble lasted, in milliseconds.
+    pub trouble_ms: u64,
+    /// How many members there were at first.
+    pub members: u64,
     /// What did not hold.
     pub failure: Option<Failure>,
 }
 
 /// Runs one history.
 pub fn run(seed: u64) -> Outcome {
-    world::World::new(seed, None).live(seed)
+    replay(seed, &Cuts::default(), false)
 }
 
-/// Runs one history, with requests and answers in its timeline.
-pub fn run_verbosely(seed: u64) -> Outcome {
-    let mut world = world::World::new(seed, None);
-    world.verbose = true;
-    world.live(seed)
+/// Runs one history without what is cut out of it; with requests and answers in its timeline, when they are asked for.
+pub fn replay(seed: u64, cuts: &Cuts, requests: bool) -> Outcome {
+    let mut world = world::World::new(seed, cuts, None);
+    world.verbose = requests;
+    world.live(seed, cuts)
 }
 
 /// Runs one history with brokers that lie.
-pub fn run_with_lie(seed: u64, lie: Box<dyn Lie>) -> Outcome {
-    world::World::new(seed, Some(lie)).live(seed)
+pub fn run_with_lie(seed: u64, cuts: &Cuts, lie: Box<dyn Lie>) -> Outcome {
+    world::World::new(seed, cuts, Some(lie)).live(seed, cuts)
 }

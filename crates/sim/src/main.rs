@@ -8,7 +8,7 @@ use std::{
     process::ExitCode,
     time::Instant,
 };
-use tontine_sim::{Counts, Outcome, report::line, run, run_verbosely};
+use tontine_sim::{Counts, Outcome, replay, report::line, shrink::shrink};
 
 fn main() -> ExitCode {
     let args = match Args::parse(std::env::args().skip(1)) {
@@ -33,6 +33,9 @@ fn main() -> ExitCode {
     }
 }
 
+/// How many times a failing history is run again to find a shorter one.
+const ATTEMPTS: usize = 300;
+
 /// What came of all histories together.
 #[derive(Default)]
 struct Sum {
@@ -46,7 +49,7 @@ fn work(args: &Args, out: &mut impl Write) -> io::Result<bool> {
     let (mut sum, progress) = (Sum::default(), Progress::begin(args.seeds));
     for done in 0..args.seeds {
         let seed = args.first.wrapping_add(done);
-        let outcome = if args.requests { run_verbosely(seed) } else { run(seed) };
+        let outcome = replay(seed, &args.cuts, args.requests);
         tell(args, out, &mut sum, outcome)?;
         progress.tell(done + 1, sum.failed.len());
     }
@@ -70,14 +73,15 @@ fn tell(args: &Args, out: &mut impl Write, sum: &mut Sum, outcome: Outcome) -> i
     if args.full {
         outcome.history.iter().try_for_each(|entry| writeln!(out, "{}", line(entry)))?;
     }
-    if let Some(failure) = outcome.failure {
-        if sum.failed.len() < args.failures {
-            writeln!(out, "{failure}\n")?;
-        }
-        // A long run shows its failures when they are found.
-        out.flush()?;
-        sum.failed.push((failure.seed, failure.invariant));
+    let Some(failure) = outcome.failure.clone() else { return Ok(()) };
+    if sum.failed.len() < args.failures {
+        let shown = if args.unshrunk || args.full { outcome } else { shrink(outcome, ATTEMPTS) };
+        let shown = shown.failure.unwrap_or(failure.clone());
+        writeln!(out, "{shown}\n")?;
     }
+    // A long run shows its failures when they are found.
+    out.flush()?;
+    sum.failed.push((failure.seed, failure.invariant));
     Ok(())
 }
 

@@ -22,7 +22,7 @@ pub(crate) struct Link {
     /// The client has closed it, or was told that it is closed.
     pub(crate) client_gone: bool,
     pub(crate) dead: bool,
-    /// It is dead, and the client has sent something that will never be answered.
+    /// The client has sent something that will never be answered: the connection, or the node, was dead to it.
     pub(crate) swallows: bool,
     pub(crate) stalled_until: Instant,
     /// The broker works on a request of it.
@@ -31,6 +31,7 @@ pub(crate) struct Link {
     pub(crate) queue: VecDeque<Bytes>,
     pub(crate) to_broker: BytesMut,
     pub(crate) to_client: BytesMut,
+    random: Random,
     delay: Duration,
     last_up: Instant,
     last_down: Instant,
@@ -49,8 +50,10 @@ pub(crate) enum Way {
 }
 
 impl Link {
-    pub(crate) fn new(life: Life, conn: ClientConn, node: NodeId, delay: Duration) -> Self {
+    pub(crate) fn new(life: Life, conn: ClientConn, node: NodeId, most_ms: u64, mut random: Random) -> Self {
+        let delay = Duration::from_micros(random.between(50, 1_000 * most_ms));
         Self {
+            random,
             life,
             conn,
             node,
@@ -77,8 +80,8 @@ impl Link {
     }
 
     /// When something that is sent now arrives: after everything before it.
-    pub(crate) fn arrival(&mut self, now: Instant, way: Way, random: &mut Random) -> Instant {
-        let jitter = Duration::from_micros(random.below(JITTER));
+    pub(crate) fn arrival(&mut self, now: Instant, way: Way) -> Instant {
+        let jitter = Duration::from_micros(self.random.below(JITTER));
         let at = now.max(self.stalled_until) + self.delay + jitter;
         let last = match way {
             Way::Up => &mut self.last_up,
@@ -87,14 +90,14 @@ impl Link {
         *last = at.max(*last);
         *last
     }
-}
 
-/// Cuts bytes into the pieces in which they arrive: mostly one, sometimes two.
-pub(crate) fn pieces(mut bytes: Bytes, random: &mut Random) -> Vec<Bytes> {
-    if bytes.len() < 2 || !random.percent(10) {
-        return vec![bytes];
+    /// Cuts bytes into the pieces in which they arrive: mostly one, sometimes two.
+    pub(crate) fn pieces(&mut self, mut bytes: Bytes) -> Vec<Bytes> {
+        if bytes.len() < 2 || !self.random.percent(10) {
+            return vec![bytes];
+        }
+        let at = usize::try_from(self.random.between(1, bytes.len() as u64 - 1)).unwrap_or(1);
+        let head = bytes.split_to(at);
+        vec![head, bytes]
     }
-    let at = usize::try_from(random.between(1, bytes.len() as u64 - 1)).unwrap_or(1);
-    let head = bytes.split_to(at);
-    vec![head, bytes]
 }

@@ -3,8 +3,10 @@
 use crate::{
     Outcome,
     client::{Client, Doing},
+    cuts::Cuts,
     fact::Fact,
     report::Failure,
+    workload::Protocols,
     world::{Happening, World},
 };
 use std::time::Duration;
@@ -22,7 +24,7 @@ const WAVE: Duration = Duration::from_secs(8);
 
 impl World {
     /// Runs the whole history.
-    pub(crate) fn live(mut self, seed: u64) -> Outcome {
+    pub(crate) fn live(mut self, seed: u64, cuts: &Cuts) -> Outcome {
         self.create("t0", self.plan.partitions);
         for _ in 0..self.plan.members {
             self.start();
@@ -40,13 +42,17 @@ impl World {
             self.write_records(&name, 2);
         }
         self.settle(WAVE);
-        self.finish(seed)
+        self.finish(seed, cuts)
     }
 
     /// Everything that may have to run out one after the other before the group can rest.
     pub(crate) fn patience(&self) -> Duration {
         let request = Duration::from_secs(8);
-        Duration::from_millis(2 * self.plan.session + 3 * self.plan.max_poll) + 4 * request
+        // A member that comes in the place of one with the same instance waits for as long as a session is unless brokers
+        // say otherwise, before it believes that the other one lives.
+        let twin = self.plan.statics && self.plan.protocols != Protocols::Classic;
+        let twin = Duration::from_secs(if twin { 45 } else { 0 });
+        twin + Duration::from_millis(2 * self.plan.session + 3 * self.plan.max_poll) + 4 * request
     }
 
     pub(crate) fn settle(&mut self, within: Duration) {
@@ -73,7 +79,7 @@ impl World {
             return Some(format!("{} is still busy: {:?}", busy.life, busy.doing));
         }
         if let Some(link) = self.links.values().find(|link| link.swallows && !link.client_gone) {
-            return Some(format!("{} has a dead connection and does not know", link.life));
+            return Some(format!("{} waits for an answer that never comes", link.life));
         }
         for name in self.partitions() {
             let holders = self.holders.of(&name).count();
@@ -162,17 +168,21 @@ impl World {
         }
     }
 
-    fn finish(mut self, seed: u64) -> Outcome {
+    fn finish(mut self, seed: u64, cuts: &Cuts) -> Outcome {
         self.say_logs();
         self.judge_logs();
         self.record(Fact::End);
         let failure = self.failure.take().map(|(invariant, why)| Failure {
             seed,
+            cuts: cuts.clone(),
             invariant,
             why,
             history: self.history.clone(),
         });
         let time = self.now.since_origin();
-        Outcome { seed, history: self.history, counts: self.counts, time, failure }
+        let trouble_ms = u64::try_from(self.plan.duration.as_millis()).unwrap_or(u64::MAX);
+        let (troubles, members) = (self.troubles, self.plan.members);
+        let (history, counts) = (self.history, self.counts);
+        Outcome { seed, history, counts, time, troubles, trouble_ms, members, failure }
     }
 }

@@ -1,6 +1,6 @@
 //! Failures in words, and counts of what happened.
 
-use crate::fact::Fact;
+use crate::{cuts::Cuts, fact::Fact};
 use std::{collections::BTreeMap, fmt};
 use tontine_group::Instant;
 
@@ -9,6 +9,8 @@ use tontine_group::Instant;
 pub struct Failure {
     /// The run's seed.
     pub seed: u64,
+    /// What was left out of the history.
+    pub cuts: Cuts,
     /// The invariant that does not hold.
     pub invariant: &'static str,
     /// What is wrong.
@@ -23,12 +25,15 @@ const SHOWN: usize = 150;
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "seed {}: \"{}\" does not hold: {}", self.seed, self.invariant, self.why)?;
-        let skipped = self.history.len().saturating_sub(SHOWN);
-        if skipped > 0 {
-            writeln!(f, "  ({skipped} earlier entries are left out; --full shows them)")?;
+        if !self.cuts.is_empty() {
+            writeln!(
+                f,
+                "this is the shortest history found in which it does not; the whole one: --seed {}",
+                self.seed
+            )?;
         }
-        self.timeline(f, skipped)?;
-        write!(f, "replay: cargo run --release -p tontine-sim -- --seed {}", self.seed)
+        self.timeline(f, "--full shows them")?;
+        write!(f, "replay: cargo run --release -p tontine-sim -- --seed {}{}", self.seed, self.cuts)
     }
 }
 
@@ -39,14 +44,21 @@ impl Failure {
         impl fmt::Display for InATest<'_> {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 writeln!(f, "\"{}\" does not hold: {}", self.0.invariant, self.0.why)?;
-                self.0.timeline(f, self.0.history.len().saturating_sub(SHOWN))
+                self.0.timeline(f, "the last ones matter most")
             }
         }
         InATest(self)
     }
 
-    fn timeline(&self, f: &mut fmt::Formatter<'_>, skip: usize) -> fmt::Result {
-        self.history.iter().skip(skip).try_for_each(|entry| writeln!(f, "{}", line(entry)))
+    /// The last entries, without what only invariants read.
+    fn timeline(&self, f: &mut fmt::Formatter<'_>, hint: &str) -> fmt::Result {
+        let told: Vec<_> =
+            self.history.iter().filter(|(_, fact)| !matches!(fact, Fact::Members(_))).collect();
+        let skipped = told.len().saturating_sub(SHOWN);
+        if skipped > 0 {
+            writeln!(f, "  ({skipped} earlier entries are left out; {hint})")?;
+        }
+        told.into_iter().skip(skipped).try_for_each(|entry| writeln!(f, "{}", line(entry)))
     }
 }
 

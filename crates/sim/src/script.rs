@@ -6,6 +6,7 @@
 use crate::{
     Fact, Life,
     client::Wish,
+    cuts::Cuts,
     random::Random,
     report::Failure,
     workload::{Commits, Plan, Profile, Protocol, Protocols},
@@ -200,6 +201,7 @@ impl Script {
     pub fn failure(&self) -> Option<Failure> {
         self.world.failure.as_ref().map(|(invariant, why)| Failure {
             seed: self.seed,
+            cuts: Cuts::default(),
             invariant,
             why: why.clone(),
             history: self.world.history.clone(),

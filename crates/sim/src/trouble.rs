@@ -5,7 +5,7 @@ use crate::{
     fact::{Fact, Life},
     network::Way,
     workload::{Profile, Trouble},
-    world::{GROUP, Happening, TOPICS, World},
+    world::{GROUP, Happening, Stream, TOPICS, World},
 };
 use std::time::Duration;
 use tontine::TopicPartition;
@@ -23,11 +23,18 @@ impl World {
         if self.healed {
             return;
         }
-        if let Some(kind) = self.random.pick(&self.plan.troubles.clone()) {
-            self.counts.count(format!("trouble: {kind:?}"));
-            self.make(kind);
-        }
-        let next = self.random.millis(0, 2 * self.plan.pace);
+        let number = self.troubles;
+        self.troubles += 1;
+        let next = self.by_chance_of(Stream::Trouble(number), |world| {
+            let next = world.random.millis(0, 2 * world.plan.pace);
+            if let Some(kind) = world.random.pick(&world.plan.troubles.clone())
+                && !world.leaves_out(number)
+            {
+                world.counts.count(format!("trouble: {kind:?}"));
+                world.make(kind);
+            }
+            next
+        });
         self.schedule(self.now + next, Happening::Trouble);
     }
 
@@ -60,7 +67,10 @@ impl World {
         if self.clients.len() >= self.plan.most_members {
             return;
         }
-        let profile = self.plan.profile(&mut self.random);
+        let profile = self.by_chance_of(Stream::Member(Life(self.next_life + 1)), |world| {
+            let plan = world.plan.clone();
+            plan.profile(&mut world.random)
+        });
         self.start_as(profile);
     }
 
@@ -69,9 +79,9 @@ impl World {
         self.next_life += 1;
         let life = Life(self.next_life);
         let bootstrap: Vec<_> = (1..=self.plan.nodes).map(|id| format!("n{id}:9092")).collect();
-        let seed = self.random.bits();
+        let random = self.root.fork(Stream::Member(life).tag());
         let instance = profile.instance.clone();
-        match Client::new(life, profile, &self.plan, &bootstrap.join(","), self.now, seed) {
+        match Client::new(life, profile, &self.plan, &bootstrap.join(","), self.now, random) {
             Err(error) => self.failure = Some(("settings are accepted", error.to_string())),
             Ok(mut client) => {
                 self.counts.count(format!("members: {}", client.profile.protocol.name()));
@@ -114,7 +124,7 @@ impl World {
         for id in client.links.values() {
             if let Some(link) = self.links.get_mut(id) {
                 link.client_gone = true;
-                let at = link.arrival(self.now, Way::Up, &mut self.random);
+                let at = link.arrival(self.now, Way::Up);
                 self.schedule(at, Happening::HungUp(*id));
             }
         }
@@ -284,16 +294,21 @@ impl World {
 
     /// A record goes to some partition, and when the next one does.
     pub(crate) fn produce(&mut self) {
-        if self.producing {
-            if let Some(name) = self.some_partition() {
-                let many = self.random.between(1, 4);
-                self.write_records(&name, many);
-            }
-            // In the end everybody has to catch up.
-            let pace = if self.healed { self.plan.produce.max(100) } else { self.plan.produce };
-            let next = self.random.millis(0, 2 * pace);
-            self.schedule(self.now + next, Happening::Produce);
+        if !self.producing {
+            return;
         }
+        self.produced += 1;
+        let next = self.by_chance_of(Stream::Record(self.produced), |world| {
+            // In the end everybody has to catch up.
+            let pace = if world.healed { world.plan.produce.max(100) } else { world.plan.produce };
+            let next = world.random.millis(0, 2 * pace);
+            if let Some(name) = world.some_partition() {
+                let many = world.random.between(1, 4);
+                world.write_records(&name, many);
+            }
+            next
+        });
+        self.schedule(self.now + next, Happening::Produce);
     }
 
     /// Writes records that say where they are.
@@ -353,7 +368,7 @@ impl World {
         self.links.values_mut().for_each(|link| link.stalled_until = link.stalled_until.min(self.now));
         if self.clients.values().all(|client| client.is_leaving()) {
             self.plan.most_members += self.clients.len();
-            self.start();
+            self.by_chance_of(Stream::Healing, Self::start);
         }
         // What is written now has to arrive, too.
         for name in self.partitions() {

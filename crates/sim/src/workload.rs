@@ -229,7 +229,7 @@ impl Plan {
             instance: (self.statics && random.percent(60)).then(|| format!("s{}", random.below(4))),
             work: random.pick(&[0, 1, 20, 200]).unwrap_or(0),
             callback: random.pick(&[0, 0, 5, 300]).unwrap_or(0),
-            poll: random.pick(&[1, 50, 500, 1_000]).unwrap_or(100),
+            poll: random.pick(&[20, 50, 500, 1_000]).unwrap_or(100),
             skew: i64::try_from(random.below(2_000)).unwrap_or(0) - 1_000,
         }
     }

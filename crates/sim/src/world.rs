@@ -6,11 +6,12 @@
 
 use crate::{
     client::{Client, UNIX_MS},
+    cuts::Cuts,
     fact::{Fact, Life},
     holders::Holders,
     invariants::{self, Invariant},
     lie::Lie,
-    network::{Link, Way, pieces},
+    network::{Link, Way},
     random::Random,
     report::Counts,
     workload::Plan,
@@ -47,6 +48,29 @@ const STORM: u64 = 200_000;
 /// How much the clocks of members differ at the end of a long run.
 const TOLERANCE_MS: u32 = 400;
 
+/// Whose chance it is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Stream {
+    Member(Life),
+    Link(Life, ClientConn),
+    Trouble(u64),
+    Record(u64),
+    Healing,
+}
+
+impl Stream {
+    pub(crate) fn tag(self) -> u64 {
+        let (kind, number) = match self {
+            Self::Member(life) => (1, life.0.into()),
+            Self::Link(life, conn) => (2, u64::from(life.0) << 32 | conn.0),
+            Self::Trouble(number) => (3, number),
+            Self::Record(number) => (4, number),
+            Self::Healing => (5, 0),
+        };
+        (kind << 56) | number
+    }
+}
+
 /// What happens at a point in time.
 #[derive(Debug)]
 pub(crate) enum Happening {
@@ -68,6 +92,10 @@ pub(crate) enum Happening {
 
 pub(crate) struct World {
     pub(crate) plan: Plan,
+    /// The source of all others: each member, connection and trouble has its own, so that leaving one out changes the others
+    /// as little as can be.
+    pub(crate) root: Random,
+    /// The source of whatever happens now.
     pub(crate) random: Random,
     pub(crate) now: Instant,
     queue: BTreeMap<(Instant, u64), Happening>,
@@ -96,6 +124,11 @@ pub(crate) struct World {
     pub(crate) changed: Instant,
     pub(crate) requests: u64,
     pub(crate) joins: u64,
+    /// How many times records were written.
+    pub(crate) produced: u64,
+    /// How many troubles there were, with those left out.
+    pub(crate) troubles: u64,
+    left_out: BTreeSet<u64>,
     pub(crate) lie: Option<Box<dyn Lie>>,
     /// Requests and answers go into the timeline.
     pub(crate) verbose: bool,
@@ -125,10 +158,12 @@ fn broker_config(plan: &Plan) -> BrokerConfig {
 }
 
 impl World {
-    pub(crate) fn new(seed: u64, lie: Option<Box<dyn Lie>>) -> Self {
+    pub(crate) fn new(seed: u64, cuts: &Cuts, lie: Option<Box<dyn Lie>>) -> Self {
         let mut random = Random::new(seed);
         let plan = Plan::draw(&mut random);
-        Self::of(plan, random, lie)
+        let mut world = Self::of(cuts.applied_to(plan), random, lie);
+        world.left_out.clone_from(&cuts.troubles);
+        world
     }
 
     pub(crate) fn of(plan: Plan, mut random: Random, lie: Option<Box<dyn Lie>>) -> Self {
@@ -137,7 +172,11 @@ impl World {
         let broker = BrokerState::new(config, nodes, random.bits(), UNIX_MS);
         Self {
             plan,
+            root: random.clone(),
             random,
+            produced: 0,
+            troubles: 0,
+            left_out: BTreeSet::new(),
             now: Instant::ZERO,
             queue: BTreeMap::new(),
             count: 0,
@@ -169,6 +208,20 @@ impl World {
             foreign_records: false,
             wanted: TOPICS.into_iter().map(Into::into).collect(),
         }
+    }
+
+    /// Lets something happen with a source of chance of its own.
+    pub(crate) fn by_chance_of<T>(&mut self, stream: Stream, what: impl FnOnce(&mut Self) -> T) -> T {
+        let own = self.root.fork(stream.tag());
+        let before = std::mem::replace(&mut self.random, own);
+        let result = what(self);
+        self.random = before;
+        result
+    }
+
+    /// Whether a trouble of this number is left out of the history.
+    pub(crate) fn leaves_out(&self, trouble: u64) -> bool {
+        self.left_out.contains(&trouble)
     }
 
     /// Something happened: everybody who watches is told.
@@ -376,7 +429,7 @@ impl World {
             }
         }
         if said && client.is_listening() {
-            let at = self.now + Duration::from_micros(self.random.below(200));
+            let at = self.now + Duration::from_micros(client.random.below(200));
             self.wake_app(client, at);
         }
     }
@@ -413,10 +466,10 @@ impl World {
         self.next_link += 1;
         let id = self.next_link;
         let node = host.trim_start_matches('n').parse().unwrap_or(0);
-        let delay = Duration::from_micros(self.random.between(50, 1_000 * self.plan.delay));
-        let mut link = Link::new(client.life, conn, node, delay);
+        let random = self.root.fork(Stream::Link(client.life, conn).tag());
+        let mut link = Link::new(client.life, conn, node, self.plan.delay, random);
         link.dead = client.cut_off_until > self.now;
-        let at = link.arrival(self.now, Way::Down, &mut self.random);
+        let at = link.arrival(self.now, Way::Down);
         self.links.insert(id, link);
         client.links.insert(conn, id);
         let up = self.broker.nodes().get(&node).is_some_and(|node| node.up);
@@ -425,13 +478,14 @@ impl World {
 
     fn write(&mut self, client: &Client, conn: ClientConn, bytes: Bytes) {
         let Some(id) = client.links.get(&conn).copied() else { return };
-        for piece in pieces(bytes, &mut self.random) {
+        let Some(pieces) = self.links.get_mut(&id).map(|link| link.pieces(bytes)) else { return };
+        for piece in pieces {
             let Some(link) = self.links.get_mut(&id) else { return };
             link.swallows |= link.dead;
             if link.dead {
                 return;
             }
-            let at = link.arrival(self.now, Way::Up, &mut self.random);
+            let at = link.arrival(self.now, Way::Up);
             self.schedule(at, Happening::Arrives(id, Way::Up, piece));
         }
     }
@@ -444,7 +498,7 @@ impl World {
             // What is under way on a connection that was given up is lost with it.
             return self.drop_link(id);
         }
-        let at = link.arrival(self.now, Way::Up, &mut self.random);
+        let at = link.arrival(self.now, Way::Up);
         self.schedule(at, Happening::HungUp(id));
     }
 

@@ -5,9 +5,12 @@
 use tontine::{TopicPartition, state::StepKind};
 use tontine_group::Instant;
 use tontine_sim::{
-    Counts, Fact, Life, invariants,
+    Counts, Fact, Life,
+    cuts::Cuts,
+    invariants,
     lie::{SharesPartitions, SkipsRecords},
     run, run_with_lie,
+    shrink::{shrink, shrink_with},
 };
 
 /// Runs these histories; what happened in them.
@@ -15,10 +18,10 @@ fn batch(seeds: std::ops::Range<u64>) -> Counts {
     let mut counts = Counts::default();
     for seed in seeds {
         let outcome = run(seed);
-        if let Some(failure) = outcome.failure {
+        counts.merge(&outcome.counts);
+        if let Some(failure) = shrink(outcome, 60).failure {
             panic!("{failure}");
         }
-        counts.merge(&outcome.counts);
     }
     counts
 }
@@ -57,16 +60,31 @@ fn the_same_seed_gives_the_same_history() {
 
 #[test]
 fn brokers_that_skip_records_are_caught() {
-    let caught = (0..20).find_map(|seed| run_with_lie(seed, Box::new(SkipsRecords)).failure);
+    let caught =
+        (0..20).find_map(|seed| run_with_lie(seed, &Cuts::default(), Box::new(SkipsRecords)).failure);
     let failure = caught.expect("the lie is noticed");
     assert_eq!(failure.invariant, "records come in order, only to their owner");
     assert!(failure.to_string().contains("replay: cargo run --release -p tontine-sim -- --seed"));
 }
 
 #[test]
+fn a_failing_history_is_made_shorter_and_the_command_replays_what_is_left() {
+    let lying = |seed, cuts: &Cuts| run_with_lie(seed, cuts, Box::new(SkipsRecords));
+    let failing = (0..20).map(|seed| lying(seed, &Cuts::default())).find(|it| it.failure.is_some());
+    let failing = failing.expect("the lie is noticed");
+    let (seed, whole) = (failing.seed, failing.history.len());
+    let short = shrink_with(failing, 40, &mut { lying }).failure.expect("it still fails");
+    assert!(short.history.len() < whole, "{short}");
+    assert!(short.to_string().ends_with(&format!("--seed {seed}{}", short.cuts)), "{short}");
+    let again = lying(seed, &short.cuts).failure.expect("it fails again");
+    assert_eq!(again.history, short.history);
+}
+
+#[test]
 fn brokers_that_give_one_partition_to_two_members_are_caught() {
     let lie = || Box::<SharesPartitions>::default();
-    let caught: Vec<_> = (0..5).filter_map(|seed| run_with_lie(seed, lie()).failure).collect();
+    let caught: Vec<_> =
+        (0..5).filter_map(|seed| run_with_lie(seed, &Cuts::default(), lie()).failure).collect();
     assert!(
         caught.iter().any(|failure| failure.invariant == "one owner at a time"),
         "{:?}",

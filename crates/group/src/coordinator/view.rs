@@ -48,6 +48,8 @@ pub struct MemberView {
     pub joining: bool,
     /// Whether a SyncGroup of it is waiting for an answer.
     pub syncing: bool,
+    /// Whether it is a static member of a consumer group that has left for a while: it has nothing until it is back.
+    pub away: bool,
 }
 
 impl Coordinator {
@@ -81,6 +83,7 @@ impl GroupView {
             assignment: member.assignment.clone(),
             joining: member.is_joining(),
             syncing: member.is_syncing(),
+            away: false,
         });
         Self {
             id: group.id.clone(),
@@ -103,6 +106,7 @@ impl GroupView {
             assignment: Bytes::new(),
             joining: false,
             syncing: false,
+            away: member.epoch < 0,
         });
         Self {
             id: id.clone(),
