@@ -6,6 +6,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::disallowed_methods, missing_docs)]
 
+mod table;
+
 use std::{
     collections::BTreeMap,
     io::{BufRead, BufReader, Read, Write},
@@ -17,6 +19,7 @@ use std::{
     },
     time::{Duration, Instant},
 };
+use table::{cpu, row};
 use tontine::{
     Admin, Assigned, Consumer, ListenerResult, Producer, ProducerRecord, RebalanceListener, TopicPartition,
 };
@@ -30,18 +33,12 @@ fn main() {
     if !std::env::args().any(|arg| arg == "--bench") {
         return;
     }
-    println!("{:<62} {:>9} {:>9} {:>9}  goal", "figure", "min", "median", "max");
+    table::head();
     row("broker: process start to ApiVersions answered, ms", broker_ready(), "< 50");
     let runtime = tokio::runtime::Runtime::new().unwrap();
     row("lone member: build() to the first record, ms", runtime.block_on(first_record()), "< 100");
     row("consumer at rest: CPU, % of a core", vec![runtime.block_on(idle())], "< 1");
     runtime.block_on(gaps());
-}
-
-fn row(what: &str, mut figures: Vec<f64>, goal: &str) {
-    figures.sort_by(f64::total_cmp);
-    let (min, max) = (figures[0], figures[figures.len() - 1]);
-    println!("{what:<62} {min:>9.2} {:>9.2} {max:>9.2}  {goal}", figures[figures.len() / 2]);
 }
 
 /// A broker process, and where it listens.
@@ -107,13 +104,6 @@ fn consumer(bootstrap: &str, group: &str, protocol: &str) -> Consumer {
     builder.set("group.id", group).build().unwrap()
 }
 
-/// CPU time of a process so far, in hundredths of a second.
-fn cpu(pid: u32) -> u64 {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
-    [11, 12].iter().filter_map(|i| fields.get(*i)?.parse::<u64>().ok()).sum()
-}
-
 async fn idle() -> f64 {
     let broker = Broker::builder().topic("orders", 8).start().await.unwrap();
     let mut child = Command::new(env!("CARGO_BIN_EXE_tontine"))
@@ -124,7 +114,7 @@ async fn idle() -> f64 {
     tokio::time::sleep(Duration::from_secs(1)).await;
     let (before, began) = (cpu(child.id()), Instant::now());
     tokio::time::sleep(Duration::from_secs(10)).await;
-    let used = (cpu(child.id()) - before) as f64 / 100.0;
+    let used = (cpu(child.id()) - before) / 1e6;
     let percent = used / began.elapsed().as_secs_f64() * 100.0;
     child.kill().unwrap();
     child.wait().unwrap();
