@@ -316,6 +316,31 @@ fn a_static_member_that_misses_its_poll_deadline_falls_silent_and_does_not_leave
 }
 
 #[test]
+fn a_static_member_that_a_round_went_past_loses_what_it_owned() {
+    // The coordinator keeps static members that miss a round, and takes their next join: others may own everything by then.
+    let mut rig = static_member();
+    rig.settled(&["t"], 1, T01).heartbeat_says(ErrorCode::REBALANCE_IN_PROGRESS).follow(3);
+    assert_eq!(rig.last_cause(), Cause::Fenced { code: ErrorCode::ILLEGAL_GENERATION });
+    assert_eq!(rig.member.membership(), None, "what it has read is committed under no later generation");
+    assert_eq!(rig.run(), ["L(t-0 t-1)"]);
+    let (ticket, request) = rig.join_request();
+    assert_eq!(request.member_id, "m1");
+    assert_eq!(subscription_of(&request).owned_partitions, []);
+    rig.answer(ticket, joined("m1", 4, "leader", Vec::new())).give(T01);
+    assert_eq!(rig.run(), ["A(t-0 t-1)"]);
+}
+
+#[test]
+fn a_generation_that_follows_or_that_a_dynamic_member_skips_loses_nothing() {
+    let mut rig = static_member();
+    rig.settled(&["t"], 1, T01).heartbeat_says(ErrorCode::REBALANCE_IN_PROGRESS).round(2, T01);
+    assert_eq!(rig.run(), ["A()"]);
+    let mut rig = cooperative();
+    rig.settled(&["t"], 1, T01).heartbeat_says(ErrorCode::REBALANCE_IN_PROGRESS).round(9, T01);
+    assert_eq!(rig.run(), ["A()"], "had it missed a round it would not be a member any more");
+}
+
+#[test]
 fn an_unreachable_coordinator_calls_nothing_and_the_member_keeps_its_partitions() {
     for mut rig in both() {
         rig.settled(&["t"], 1, T01).coordinator(false);

@@ -153,6 +153,9 @@ impl Classic {
             Ok(assignor) => assignor,
             Err(error) => return self.join_failed(now, error),
         };
+        if self.was_left_behind(response.generation_id) {
+            return self.expelled(ErrorCode::ILLEGAL_GENERATION);
+        }
         let leads = response.leader == response.member_id;
         let returns = self.config.instance_id.is_some() && self.identity.member_id.is_empty();
         self.identity = Identity { member_id: response.member_id, generation: Some(response.generation_id) };
@@ -176,6 +179,14 @@ impl Classic {
             _ => self.go(State::Syncing(syncing), None),
         }
         self.lead_with_metadata(asked);
+    }
+
+    /// Whether the group may have dealt what this member owns to others meanwhile. A static member that misses a round
+    /// stays in the group (KIP-345), so that nothing but the generation tells it: going on with what it owns, it would
+    /// commit over the offsets of whoever had it since. Kafka's client does that.
+    fn was_left_behind(&self, generation: i32) -> bool {
+        let missed = self.identity.generation.is_some_and(|own| generation > own.saturating_add(1));
+        missed && self.config.instance_id.is_some() && !self.owned.is_empty()
     }
 
     pub(super) fn check_join(&self, response: &JoinGroupResponse) -> Result<String, MemberError> {
