@@ -62,6 +62,10 @@ impl Group {
             is_leaving: false,
         }
     }
+
+    fn owes_callback(&self) -> bool {
+        self.running.is_some() || self.member.due_callback().is_some()
+    }
 }
 
 impl ConsumerState {
@@ -269,6 +273,14 @@ impl ConsumerState {
         let now = self.now;
         let Some(group) = &mut self.group else { return };
         group.member.handle_timeout(now);
+        self.give_up_leaving();
+    }
+
+    /// Waiting for the coordinator ends in time. Callbacks still come: whoever was told that partitions are its own is
+    /// told that they are not any more.
+    fn give_up_leaving(&mut self) {
+        let now = self.now;
+        let Some(group) = self.group.as_mut().filter(|group| !group.owes_callback()) else { return };
         let (late, waiting) =
             std::mem::take(&mut group.leaving).into_iter().partition(|(_, until)| *until <= now);
         group.leaving = waiting;
@@ -281,7 +293,8 @@ impl ConsumerState {
 
     pub(super) fn member_wake(&self) -> Option<Instant> {
         let group = self.group.as_ref()?;
-        let leaving = group.leaving.iter().map(|(_, until)| *until).min();
+        // While a callback is due or runs, its end is what is waited for.
+        let leaving = group.leaving.iter().map(|(_, until)| *until).min().filter(|_| !group.owes_callback());
         tontine_group::time::soonest(group.wake, leaving)
     }
 

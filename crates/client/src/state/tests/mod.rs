@@ -4,7 +4,7 @@ mod hostile;
 mod rig;
 
 use super::*;
-use crate::OffsetAndMetadata;
+use crate::{OffsetAndMetadata, desk::Turn};
 use rig::{Rig, error, name};
 use std::time::Duration;
 use tontine_wire::{
@@ -335,6 +335,29 @@ fn a_commit_that_is_still_under_way_when_closing_ends_in_time_ends_too() {
     rig.state.handle_timeout(rig.now);
     rig.settle();
     assert!(matches!(rig.desk.next_ended_commit(), Some((_, Err(Error::Closed(_))))));
+}
+
+#[test]
+fn a_callback_that_outlasts_the_time_for_leaving_is_still_followed_by_the_last_one() {
+    let settings = [("group.id", "g"), ("partition.assignment.strategy", "range")];
+    let mut rig = Rig::new(&[1], &settings);
+    rig.desk.subscribe(["t".into()].into()).unwrap();
+    assert_eq!(rig.poll_for_callback(), (StepKind::Assigned, vec![name(0)]));
+    rig.desk.leave("enough", false, Duration::from_secs(10));
+    rig.pass(60_000);
+    assert!(!rig.desk.has_left(), "the listener was told of the partition and has not been told of its end");
+    rig.desk.callback_done(rig.now, false);
+    rig.settle();
+    assert!(rig.desk.next_callback().is_none(), "it gets ready");
+    rig.settle();
+    let last = rig.desk.next_callback();
+    assert!(
+        matches!(&last, Some(Turn::Callback(StepKind::Revoked, names)) if *names == [name(0)]),
+        "{last:?}"
+    );
+    rig.desk.callback_done(rig.now, false);
+    rig.pass(1);
+    assert!(rig.desk.has_left());
 }
 
 #[test]

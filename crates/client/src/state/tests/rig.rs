@@ -13,13 +13,18 @@ use tontine_wire::{
         api_versions::{ApiVersion, ApiVersionsResponse},
         fetch::{FetchRequest, FetchResponse, FetchableTopicResponse, NodeEndpoint, PartitionData},
         find_coordinator::{Coordinator, FindCoordinatorResponse},
+        heartbeat::HeartbeatResponse,
+        join_group::JoinGroupResponse,
+        leave_group::LeaveGroupResponse,
         list_offsets::{ListOffsetsPartitionResponse, ListOffsetsResponse, ListOffsetsTopicResponse},
         metadata::{
             MetadataResponse, MetadataResponseBroker, MetadataResponsePartition, MetadataResponseTopic,
         },
         offset_commit::{OffsetCommitResponse, OffsetCommitResponsePartition, OffsetCommitResponseTopic},
         offset_fetch::{OffsetFetchResponse, OffsetFetchResponseGroup},
+        sync_group::SyncGroupResponse,
     },
+    consumer_protocol::{Assignment, TopicPartitions},
     frame,
     records::{BatchBuilder, Compression},
 };
@@ -77,6 +82,20 @@ impl World {
         Some(match request {
             Request::ApiVersions(_) => versions().into(),
             Request::Metadata(_) => self.metadata().into(),
+            Request::JoinGroup(_) => JoinGroupResponse {
+                generation_id: 1,
+                protocol_type: Some("consumer".into()),
+                protocol_name: Some("range".into()),
+                leader: "another".into(),
+                member_id: "me".into(),
+                ..JoinGroupResponse::default()
+            }
+            .into(),
+            Request::SyncGroup(_) => {
+                SyncGroupResponse { assignment: self.everything(), ..Default::default() }.into()
+            }
+            Request::Heartbeat(_) => HeartbeatResponse::default().into(),
+            Request::LeaveGroup(_) => LeaveGroupResponse::default().into(),
             Request::FindCoordinator(request) => FindCoordinatorResponse {
                 coordinators: vec![Coordinator {
                     key: request.coordinator_keys.first().cloned().unwrap_or_default(),
@@ -135,6 +154,13 @@ impl World {
             Request::Fetch(request) => return self.fetch(node, request).map(Into::into),
             other => panic!("{other:?}"),
         })
+    }
+
+    /// Every partition of `t`, as a share.
+    fn everything(&self) -> Bytes {
+        let partitions = (0..self.leaders.len() as i32).collect();
+        let all = TopicPartitions { topic: "t".into(), partitions };
+        Assignment { assigned_partitions: vec![all], user_data: None }.to_assignment(3)
     }
 
     pub(super) fn metadata(&self) -> MetadataResponse {
@@ -277,6 +303,19 @@ impl Rig {
         let mut rig = Self::new(leaders, settings);
         rig.desk.assign(Instant::ZERO, (0..leaders.len() as i32).map(name).collect()).unwrap();
         rig
+    }
+
+    /// Polls until a callback has to run.
+    pub(super) fn poll_for_callback(&mut self) -> (StepKind, Vec<TopicPartition>) {
+        self.desk.begin_poll(self.now).unwrap();
+        for _ in 0..1_000 {
+            self.settle();
+            if let Turn::Callback(kind, partitions) = self.desk.next(self.now) {
+                return (kind, partitions);
+            }
+            self.pass(1);
+        }
+        panic!("no callback");
     }
 
     /// Carries everything between the three until nothing moves any more; when to wake up.
