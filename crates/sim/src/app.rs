@@ -47,10 +47,10 @@ impl World {
     }
 
     fn flush(&mut self, client: &mut Client) {
-        let commands: Vec<_> = client.desk.commands().collect();
         for entry in client.desk.audit_entries() {
             self.audit.add(client.life.to_string(), entry);
         }
+        let commands: Vec<_> = client.desk.commands().collect();
         // The machine has nothing new to say when it was told nothing.
         if commands.is_empty() {
             return;
@@ -82,7 +82,7 @@ impl World {
         match std::mem::replace(&mut client.doing, Doing::Gone) {
             Doing::Working { until } if until > self.now => {
                 client.doing = Doing::Working { until };
-                self.rest(client, Some(until))
+                self.rest(client, until)
             }
             Doing::Working { .. } => self.begin(client),
             Doing::Polling { until } => self.poll(client, until),
@@ -93,7 +93,7 @@ impl World {
                 match client.desk.take_commit(call) {
                     None => {
                         client.doing = Doing::Committing { call };
-                        self.rest(client, None)
+                        self.listen(client, None)
                     }
                     Some(result) => {
                         self.told(client, result);
@@ -107,7 +107,7 @@ impl World {
                 match client.desk.take_commit(call) {
                     None => {
                         client.doing = Doing::LastCommit { call };
-                        self.rest(client, None)
+                        self.listen(client, None)
                     }
                     Some(result) => {
                         self.told(client, result);
@@ -124,11 +124,18 @@ impl World {
         }
     }
 
-    fn rest(&mut self, client: &mut Client, until: Option<Instant>) -> Step {
-        if let Some(at) = until {
-            self.wake_app(client, at);
-        }
+    /// Waits for this time.
+    fn rest(&mut self, client: &mut Client, until: Instant) -> Step {
+        self.wake_app(client, until);
         Step::Rest
+    }
+
+    /// Waits until the machine says something, or for this time. It may have said something by now.
+    fn listen(&mut self, client: &mut Client, until: Option<Instant>) -> Step {
+        if !client.inbox.is_empty() {
+            return Step::On;
+        }
+        until.map_or(Step::Rest, |at| self.rest(client, at))
     }
 
     fn told(&mut self, client: &Client, result: Result<(), Error>) {
@@ -221,7 +228,7 @@ impl World {
             Turn::Wait(at) => {
                 let at = at.map_or(until, |at| client.when(at).min(until));
                 client.doing = Doing::Polling { until };
-                self.rest(client, Some(at.max(self.now + Duration::from_micros(10))))
+                self.listen(client, Some(at.max(self.now + Duration::from_micros(10))))
             }
         }
     }
@@ -258,7 +265,8 @@ impl World {
     ///
     /// A static member of a classic group that does not rejoin in time stays a member until its session expires (KIP-345;
     /// Kafka's `completeClassicGroupJoin` removes only dynamic ones), while others get its partitions: it does not count
-    /// once the group has gone on without it, whichever of the two is the one left behind.
+    /// once the group has gone on without it, whichever of the two is the one left behind. Its generation would not tell:
+    /// the number of one that a coordinator had not stored before it failed is used again.
     fn name_members(&mut self, who: &Client, what: &TopicPartition) {
         if self.holders.of(what).all(|holder| holder == who.life) {
             return;
@@ -269,14 +277,12 @@ impl World {
         let mut members: BTreeSet<_> = present.map(|member| member.id.to_string()).collect();
         // Only a classic group has a leader.
         if group.leader.is_some() {
-            let generation =
-                |client: &Client| client.desk.membership().map(|membership| membership.generation);
-            let everybody = || self.clients.values().map(|client| &**client).chain([who]);
-            let newest = everybody().filter_map(generation).max();
-            let left_behind =
-                everybody().filter(|other| other.profile.instance.is_some() && generation(other) < newest);
-            for name in left_behind.filter_map(|other| other.named.as_ref()) {
-                members.remove(name);
+            let everybody = self.clients.values().map(|client| &**client).chain([who]);
+            let statics = everybody.filter(|other| other.profile.instance.is_some());
+            for name in statics.filter_map(|other| other.named.as_ref()) {
+                if self.joined.get(name) != Some(&self.rounds) {
+                    members.remove(name);
+                }
             }
         }
         self.record(Fact::Members(members));
@@ -351,7 +357,7 @@ impl World {
             let commit = ended.is_none().then_some(call);
             client.doing = Doing::Callback { kind, partitions, until, commit, fails, then };
             return match ended {
-                None => self.rest(client, None),
+                None => self.listen(client, None),
                 Some(result) => {
                     self.told(client, result);
                     Step::On
@@ -360,8 +366,9 @@ impl World {
         }
         if until > self.now {
             client.doing = Doing::Callback { kind, partitions, until, commit, fails, then };
-            return self.rest(client, Some(until));
+            return self.rest(client, until);
         }
+        self.exchange(client);
         self.record(Fact::Returned(client.life, kind, partitions));
         client.desk.callback_done(client.clock(self.now), fails);
         self.flush(client);
@@ -407,7 +414,7 @@ impl World {
         self.flush(client);
         if client.desk.is_in_group() && !client.desk.has_left() {
             client.doing = Doing::Leaving { forever, deadline };
-            return self.rest(client, None);
+            return self.listen(client, None);
         }
         client.desk.finish_leaving();
         self.record(Fact::Left(client.life));

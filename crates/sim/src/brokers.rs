@@ -9,6 +9,7 @@ use crate::{
 use bytes::Bytes;
 use tontine::TopicPartition;
 use tontine_broker::{BrokerOutput, ConnId, NodeId};
+use tontine_group::coordinator::GroupState;
 use tontine_wire::{
     ErrorCode,
     api::{
@@ -86,6 +87,7 @@ impl World {
                 BrokerOutput::Disconnect { conn, why } => self.disconnect(conn.0, &why.to_string()),
                 BrokerOutput::Transition(change) => {
                     self.counts.count(format!("rebalance: {}", class(&change.cause)));
+                    self.rounds += u64::from(change.to == GroupState::CompletingRebalance);
                     self.record(Fact::Group(format!(
                         "{:?} -> {:?}, generation {} ({})",
                         change.from, change.to, change.generation, change.cause
@@ -109,6 +111,11 @@ impl World {
         }
         if self.verbose {
             self.say_answer(id, &response);
+        }
+        if let Response::JoinGroup(answer) = &response
+            && answer.error_code.is_ok()
+        {
+            self.joined.insert(answer.member_id.clone(), self.rounds);
         }
         if let Response::OffsetCommit(answer) = &response
             && let Some(request) = self.commits.remove(&id)

@@ -19,6 +19,8 @@ pub(crate) struct Link {
     pub(crate) node: NodeId,
     /// The broker knows it.
     pub(crate) accepted: bool,
+    /// The client waits for it to open.
+    pub(crate) opening: bool,
     /// The client has closed it, or was told that it is closed.
     pub(crate) client_gone: bool,
     pub(crate) dead: bool,
@@ -58,6 +60,7 @@ impl Link {
             conn,
             node,
             accepted: false,
+            opening: true,
             client_gone: false,
             dead: false,
             swallows: false,
@@ -70,6 +73,11 @@ impl Link {
             last_up: Instant::ZERO,
             last_down: Instant::ZERO,
         }
+    }
+
+    /// Whether the client waits for something that never comes: an answer, or that a dead connection opens.
+    pub(crate) fn is_doomed(&self) -> bool {
+        !self.client_gone && (self.swallows || self.dead && self.opening)
     }
 
     /// Whether the client's bytes take longer than usual, so that they are lost when it gives the connection up. (A broker

@@ -78,7 +78,7 @@ impl World {
         if let Some(busy) = self.clients.values().find(|client| !self.is_at_work(client)) {
             return Some(format!("{} is still busy: {:?}", busy.life, busy.doing));
         }
-        if let Some(link) = self.links.values().find(|link| link.swallows && !link.client_gone) {
+        if let Some(link) = self.links.values().find(|link| link.is_doomed()) {
             return Some(format!("{} waits for an answer that never comes", link.life));
         }
         for name in self.partitions() {

@@ -122,6 +122,9 @@ pub(crate) struct World {
     pub(crate) producing: bool,
     /// When the group changed last, as its coordinator or a listener saw it.
     pub(crate) changed: Instant,
+    /// How many times the group has come together, and who was last told so in which round.
+    pub(crate) rounds: u64,
+    pub(crate) joined: BTreeMap<String, u64>,
     pub(crate) requests: u64,
     pub(crate) joins: u64,
     /// How many times records were written.
@@ -200,6 +203,8 @@ impl World {
             healed: false,
             producing: true,
             changed: Instant::ZERO,
+            rounds: 0,
+            joined: BTreeMap::new(),
             requests: 0,
             joins: 0,
             lie,
@@ -341,7 +346,7 @@ impl World {
         if !self.broker.nodes().get(&node).is_some_and(|node| node.up) {
             return self.refused(id, "connection refused");
         }
-        link.accepted = true;
+        (link.accepted, link.opening) = (true, false);
         self.broker.handle_connected(self.now, ConnId(id), node, "10.0.0.1");
         self.with(life, |world, client| client.state.handle_connected(client.clock(world.now), conn));
     }

@@ -11,36 +11,51 @@ use tontine_group::{Instant, TopicPartition, ids::Membership};
 /// What one member writes down.
 #[derive(Debug)]
 pub(crate) struct Ledger {
-    group: String,
-    unix_ms_at_origin: i64,
+    settings: LedgerSettings,
     now: Instant,
     open: BTreeMap<TopicPartition, Ownership>,
     /// Commits under way: when they were asked for, and what they are about.
     commits: BTreeMap<CallId, (i64, Vec<(TopicPartition, i64)>)>,
     entries: Vec<Entry>,
-    last_member: (String, i32),
+    /// Who this is, or was last.
+    member: String,
+    epoch: i32,
+    instance: Option<String>,
+}
+
+/// What a member writes down that does not change.
+#[derive(Clone, Debug)]
+pub(crate) struct LedgerSettings {
+    pub(crate) group: String,
+    /// The wall clock when the member's own was zero.
+    pub(crate) unix_ms_at_origin: i64,
+    /// See [`Event::Released`].
+    pub(crate) in_rounds: bool,
 }
 
 #[derive(Debug)]
 struct Ownership {
-    member: (String, i32),
+    member: String,
     from: i64,
     first: Option<i64>,
     next: Option<i64>,
+    /// The latest offset that was asked to be committed.
+    asked: Option<i64>,
     committed: Option<i64>,
     sought: bool,
 }
 
 impl Ledger {
-    pub(crate) fn new(group: String, unix_ms_at_origin: i64) -> Self {
+    pub(crate) fn new(settings: LedgerSettings) -> Self {
         Self {
-            group,
-            unix_ms_at_origin,
+            settings,
             now: Instant::ZERO,
             open: BTreeMap::new(),
             commits: BTreeMap::new(),
             entries: Vec::new(),
-            last_member: (String::new(), -1),
+            member: String::new(),
+            epoch: -1,
+            instance: None,
         }
     }
 
@@ -55,33 +70,36 @@ impl Ledger {
 
     fn unix_ms(&self) -> i64 {
         let since: Duration = self.now.since_origin();
-        self.unix_ms_at_origin.saturating_add(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+        self.settings.unix_ms_at_origin.saturating_add(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
     }
 
-    fn write(&mut self, at: i64, member: (String, i32), partition: TopicPartition, event: Event) {
-        let (member, epoch) = member;
-        self.entries.push(Entry { at, group: self.group.clone(), member, epoch, partition, event });
+    fn write(&mut self, at: i64, member: String, partition: TopicPartition, event: Event) {
+        let (group, epoch) = (self.settings.group.clone(), self.epoch);
+        self.entries.push(Entry { at, group, member, epoch, partition, event });
     }
 
     /// Who this is by now.
     pub(crate) fn is_member(&mut self, membership: Option<&Membership>) {
         if let Some(membership) = membership {
-            self.last_member = (membership.member_id.clone(), membership.generation);
+            (self.epoch, self.instance) = (membership.generation, membership.instance_id.clone());
+            self.member.clone_from(&membership.member_id);
         }
     }
 
     pub(crate) fn assigned(&mut self, partition: &TopicPartition) {
-        let (from, member) = (self.unix_ms(), self.last_member.clone());
+        let (from, member) = (self.unix_ms(), self.member.clone());
         let ownership = Ownership {
             member: member.clone(),
             from,
             first: None,
             next: None,
+            asked: None,
             committed: None,
             sought: false,
         };
         self.open.insert(partition.clone(), ownership);
-        self.write(from, member, partition.clone(), Event::Assigned);
+        let instance = self.instance.clone();
+        self.write(from, member, partition.clone(), Event::Assigned { instance });
     }
 
     pub(crate) fn released(&mut self, partition: &TopicPartition, why: Why) {
@@ -93,6 +111,7 @@ impl Ledger {
             last: of.next.map(|next| next - 1),
             committed: of.committed,
             sought: of.sought,
+            in_rounds: self.settings.in_rounds,
         };
         self.write(self.unix_ms(), of.member, partition.clone(), event);
     }
@@ -123,8 +142,25 @@ impl Ledger {
         }
     }
 
-    pub(crate) fn commit_asked(&mut self, call: CallId, offsets: Vec<(TopicPartition, i64)>) {
-        self.commits.insert(call, (self.unix_ms(), offsets));
+    /// A commit is about to be sent. Asking twice is asking once.
+    pub(crate) fn commit_asked(
+        &mut self,
+        call: CallId,
+        offsets: impl Iterator<Item = (TopicPartition, i64)>,
+    ) {
+        if self.commits.contains_key(&call) {
+            return;
+        }
+        let (at, offsets) = (self.unix_ms(), offsets.collect::<Vec<_>>());
+        for (partition, offset) in &offsets {
+            let Some(of) = self.open.get_mut(partition).filter(|of| of.asked != Some(*offset)) else {
+                continue;
+            };
+            of.asked = Some(*offset);
+            let member = of.member.clone();
+            self.write(at, member, partition.clone(), Event::Asked { offset: *offset });
+        }
+        self.commits.insert(call, (at, offsets));
     }
 
     /// A call has ended; if it was a commit that was stored, what it changed is written down.
@@ -137,7 +173,7 @@ impl Ledger {
                     of.committed = Some(offset);
                     of.member.clone()
                 }
-                None => self.last_member.clone(),
+                None => self.member.clone(),
             };
             self.write(at, member, partition, Event::Committed { offset });
         }

@@ -12,7 +12,7 @@ pub struct Entry {
     pub group: String,
     /// The member's id.
     pub member: String,
-    /// The generation or member epoch.
+    /// The generation or member epoch, as the member knew it when this happened.
     pub epoch: i32,
     /// The partition.
     pub partition: TopicPartition,
@@ -24,7 +24,15 @@ pub struct Entry {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// Its assigned callback has returned.
-    Assigned,
+    Assigned {
+        /// The member's `group.instance.id`.
+        instance: Option<String>,
+    },
+    /// This offset is asked to be committed. If the process dies now, nobody knows whether it was.
+    Asked {
+        /// The offset: that of the next record to read.
+        offset: i64,
+    },
     /// The coordinator stored this offset; the entry's time is that at which the commit was asked for.
     Committed {
         /// The offset: that of the next record to read.
@@ -46,6 +54,9 @@ pub enum Event {
         committed: Option<i64>,
         /// The position was moved meanwhile: it says nothing about what was skipped.
         sought: bool,
+        /// Epochs are generations of the whole group (the classic protocol): two members had the partition by right only
+        /// if they had it in the same one.
+        in_rounds: bool,
     },
 }
 
@@ -77,7 +88,8 @@ impl Entry {
     pub fn line(&self) -> String {
         let mut line = String::from("{");
         let event = match &self.event {
-            Event::Assigned => "assigned",
+            Event::Assigned { .. } => "assigned",
+            Event::Asked { .. } => "asked",
             Event::Committed { .. } => "committed",
             Event::Sought => "sought",
             Event::Released { .. } => "released",
@@ -90,9 +102,12 @@ impl Entry {
         text(&mut line, "member", &self.member);
         number(&mut line, "epoch", Some(self.epoch.into()));
         match &self.event {
-            Event::Assigned | Event::Sought => {}
-            Event::Committed { offset } => number(&mut line, "offset", Some(*offset)),
-            Event::Released { from, why, first, last, committed, sought } => {
+            Event::Assigned { instance: None } | Event::Sought => {}
+            Event::Assigned { instance: Some(instance) } => text(&mut line, "instance", instance),
+            Event::Asked { offset } | Event::Committed { offset } => {
+                number(&mut line, "offset", Some(*offset));
+            }
+            Event::Released { from, why, first, last, committed, sought, in_rounds } => {
                 number(&mut line, "from", Some(*from));
                 number(&mut line, "to", Some(self.at));
                 text(&mut line, "why", why.word());
@@ -100,6 +115,7 @@ impl Entry {
                 number(&mut line, "last", *last);
                 number(&mut line, "committed", *committed);
                 number(&mut line, "sought", Some(i64::from(*sought)));
+                number(&mut line, "rounds", Some(i64::from(*in_rounds)));
             }
         }
         line.push('}');
@@ -111,8 +127,9 @@ impl Entry {
         let fields = Fields::parse(line)?;
         let partition = i32::try_from(fields.number("partition")?).map_err(|_| wrong("partition"))?;
         let event = match fields.text("event")? {
-            "assigned" => Event::Assigned,
+            "assigned" => Event::Assigned { instance: fields.text("instance").ok().map(str::to_owned) },
             "sought" => Event::Sought,
+            "asked" => Event::Asked { offset: fields.number("offset")? },
             "committed" => Event::Committed { offset: fields.number("offset")? },
             "released" => {
                 let word = fields.text("why")?;
@@ -123,6 +140,7 @@ impl Entry {
                     last: fields.number("last").ok(),
                     committed: fields.number("committed").ok(),
                     sought: fields.number("sought").is_ok_and(|sought| sought != 0),
+                    in_rounds: fields.number("rounds").is_ok_and(|rounds| rounds != 0),
                 }
             }
             other => return Err(format!("`{other}` is no event of an audit log")),

@@ -1,7 +1,7 @@
 //! The ownership audit: what each member wrote down about its partitions, and the proof that it fits together.
 //!
 //! With `audit.log=PATH` a consumer appends one line of JSON for each partition that it is assigned, for each offset that it
-//! commits, and for each partition that it gives up or loses. The lines of all members of a group, from as many processes
+//! asks to commit and that is committed, and for each partition that it gives up or loses. The lines of all members of a group, from as many processes
 //! and machines as there are, are put together by [`Audit`], which says where two members had one partition, where a
 //! commit came after the partition was given up, and where records were handed out to nobody.
 //!
@@ -13,6 +13,6 @@ mod line;
 mod tests;
 mod verdict;
 
-pub(crate) use ledger::Ledger;
+pub(crate) use ledger::{Ledger, LedgerSettings};
 pub use line::{Entry, Event, Why};
 pub use verdict::{Audit, Problem, Verdict};

@@ -8,16 +8,20 @@ fn entry(at: i64, member: &str, event: Event) -> Entry {
 
 fn released(from: i64, first: i64, last: i64) -> Event {
     let (first, last, committed) = (Some(first), Some(last), Some(last + 1));
-    Event::Released { from, why: Why::Revoked, first, last, committed, sought: false }
+    Event::Released { from, why: Why::Revoked, first, last, committed, sought: false, in_rounds: true }
+}
+
+fn assigned() -> Event {
+    Event::Assigned { instance: None }
 }
 
 /// One member after the other, as it should be.
 fn good() -> Vec<Entry> {
     vec![
-        entry(0, "a", Event::Assigned),
+        entry(0, "a", assigned()),
         entry(5, "a", Event::Committed { offset: 10 }),
         entry(9, "a", released(0, 0, 9)),
-        entry(10, "b", Event::Assigned),
+        entry(10, "b", assigned()),
         entry(15, "b", Event::Committed { offset: 20 }),
         entry(19, "b", released(10, 10, 19)),
     ]
@@ -51,10 +55,19 @@ fn every_entry_is_read_as_it_was_written() {
     for entry in entries {
         assert_eq!(Entry::parse(&entry.line()), Ok(entry));
     }
-    let sought = entry(3, "a", Event::Sought);
-    assert_eq!(Entry::parse(&sought.line()), Ok(sought));
-    let nothing =
-        Event::Released { from: 1, why: Why::Lost, first: None, last: None, committed: None, sought: true };
+    for event in [Event::Sought, Event::Asked { offset: 7 }, Event::Assigned { instance: Some("i".into()) }] {
+        let entry = entry(3, "a", event);
+        assert_eq!(Entry::parse(&entry.line()), Ok(entry));
+    }
+    let nothing = Event::Released {
+        from: 1,
+        why: Why::Lost,
+        first: None,
+        last: None,
+        committed: None,
+        sought: true,
+        in_rounds: false,
+    };
     let entry = entry(3, "a", nothing);
     assert_eq!(Entry::parse(&entry.line()), Ok(entry));
 }
@@ -99,6 +112,54 @@ fn an_overlap_within_the_tolerance_or_after_a_loss_is_none() {
         *why = Why::Lost;
     }
     assert!(judge(entries).is_clean(), "the coordinator had put it out");
+}
+
+/// The second member begins before the first one has given the partition up.
+fn overlapping() -> Vec<Entry> {
+    let mut entries = good();
+    entries[3].at = 7;
+    entries
+}
+
+#[test]
+fn a_member_that_did_not_come_along_to_the_next_generation_could_not_know() {
+    let mut entries = overlapping();
+    entries[3..].iter_mut().for_each(|entry| entry.epoch = 2);
+    let verdict = judge(entries.clone());
+    assert!(verdict.is_clean(), "{verdict}");
+    assert_eq!(verdict.outlived, 1);
+    assert!(verdict.to_string().contains("1 times a member that had been put out"), "{verdict}");
+    // One that did come along had to give it up before.
+    entries[2].epoch = 2;
+    assert!(only_problem(entries.clone()).contains("b got it 2 ms before a had given it up"));
+    // Where every member has an epoch of its own, they tell nothing.
+    entries[2].epoch = 1;
+    if let Event::Released { in_rounds, .. } = &mut entries[2].event {
+        *in_rounds = false;
+    }
+    assert!(only_problem(entries).contains("b got it 2 ms before a had given it up"));
+}
+
+#[test]
+fn whoever_takes_over_as_the_same_static_member_overlaps_with_nobody() {
+    let mut entries = overlapping();
+    entries[0].event = Event::Assigned { instance: Some("i".into()) };
+    entries[3].event = Event::Assigned { instance: Some("j".into()) };
+    assert!(only_problem(entries.clone()).contains("b got it 2 ms before a had given it up"));
+    entries[3].event = Event::Assigned { instance: Some("i".into()) };
+    let verdict = judge(entries);
+    assert!(verdict.is_clean(), "{verdict}");
+    assert_eq!(verdict.outlived, 1);
+}
+
+#[test]
+fn what_a_member_that_died_wanted_to_commit_was_handed_out() {
+    let mut entries = good();
+    entries[2] = entry(9, "a", Event::Asked { offset: 12 });
+    entries[5] = entry(19, "b", released(10, 12, 19));
+    assert!(judge(entries.clone()).is_clean());
+    entries[5] = entry(19, "b", released(10, 13, 19));
+    assert!(only_problem(entries).contains("12..13 was handed out to nobody"));
 }
 
 #[test]

@@ -4,6 +4,10 @@
 //! died without a word; a member commits only while the partition is its own; commits do not go back; and where an
 //! ownership begins to read, everything before was read by those before it. A position that the application moved says
 //! nothing about what was skipped. Clocks of several machines differ: within the tolerance two times are the same.
+//!
+//! A member that is put out while it cannot hear of it goes on for a while, and may even give its partitions up in good
+//! order before it learns that they were not its own any more. No member can know better, so this is no fault, but it is
+//! counted. What tells it from a fault is the generation: two that were members at the same time share one.
 
 use super::line::{Entry, Event, Why};
 use std::{collections::BTreeMap, fmt};
@@ -36,6 +40,8 @@ pub struct Verdict {
     pub ownerships: usize,
     /// How many of them have no end: the process died, or is still running.
     pub unfinished: usize,
+    /// How many times a member had a partition for longer than it was a member, and somebody else had it by then.
+    pub outlived: usize,
     /// How many commits were stored.
     pub commits: usize,
     /// Everything that does not fit.
@@ -46,13 +52,34 @@ pub struct Verdict {
 #[derive(Debug)]
 struct Ownership {
     member: String,
+    instance: Option<String>,
     from: i64,
     to: Option<i64>,
     why: Option<Why>,
+    /// The epochs at its beginning and at its end.
+    epochs: (i32, i32),
+    in_rounds: bool,
     first: Option<i64>,
     next: Option<i64>,
+    /// The furthest commit that was asked for.
+    asked: Option<i64>,
     sought: bool,
     place: String,
+}
+
+impl Ownership {
+    /// Whether this ended later than it was known to be over, so that somebody else might have the partition by then.
+    fn outlived(&self, other: &Self) -> bool {
+        let apart = self.epochs.1 < other.epochs.0 || other.epochs.1 < self.epochs.0;
+        let replaced =
+            self.instance.is_some() && self.instance == other.instance && self.member != other.member;
+        self.why == Some(Why::Lost) || replaced || (self.in_rounds && apart)
+    }
+
+    /// What may have been handed out. Of a process that died it is what it wanted to commit.
+    fn read(&self) -> Option<i64> {
+        if self.to.is_some() { self.next } else { self.next.max(self.asked) }
+    }
 }
 
 impl Audit {
@@ -99,7 +126,12 @@ impl Audit {
             verdict.unfinished += owned.iter().filter(|of| of.to.is_none()).count();
             verdict.commits +=
                 entries.iter().filter(|(_, e)| matches!(e.event, Event::Committed { .. })).count();
-            verdict.problems.extend(self.overlaps(&owned).into_iter().map(|(p, w)| tell(&p, w)));
+            let overlaps = self.overlaps(&owned);
+            verdict.outlived += overlaps.iter().filter(|(earlier, later)| earlier.outlived(later)).count();
+            let both = overlaps.into_iter().filter(|(earlier, later)| !earlier.outlived(later));
+            verdict
+                .problems
+                .extend(both.map(|(earlier, later)| tell(&later.place, two_owners(earlier, later))));
             verdict.problems.extend(gaps(&owned).into_iter().map(|(p, w)| tell(&p, w)));
             verdict.problems.extend(late_commits(&entries, &owned).into_iter().map(|(p, w)| tell(&p, w)));
             verdict.problems.extend(self.rewinds(&entries, &owned).into_iter().map(|(p, w)| tell(&p, w)));
@@ -107,20 +139,13 @@ impl Audit {
         verdict
     }
 
-    fn overlaps(&self, owned: &[Ownership]) -> Vec<(String, String)> {
+    /// Every two ownerships of which the later one began before the earlier one had ended.
+    fn overlaps<'a>(&self, owned: &'a [Ownership]) -> Vec<(&'a Ownership, &'a Ownership)> {
         let mut found = Vec::new();
         for (at, later) in owned.iter().enumerate() {
-            for earlier in owned.iter().take(at) {
-                let over = |to: i64| to.saturating_sub(later.from) > self.tolerance_ms;
-                if earlier.why != Some(Why::Lost) && earlier.to.is_some_and(over) {
-                    let by = earlier.to.unwrap_or(later.from) - later.from;
-                    let what = format!(
-                        "{} got it {by} ms before {} had given it up ({})",
-                        later.member, earlier.member, earlier.place
-                    );
-                    found.push((later.place.clone(), what));
-                }
-            }
+            let over = |to: i64| to.saturating_sub(later.from) > self.tolerance_ms;
+            let earlier = owned.iter().take(at).filter(|earlier| earlier.to.is_some_and(over));
+            found.extend(earlier.map(|earlier| (earlier, later)));
         }
         found
     }
@@ -150,29 +175,43 @@ impl Audit {
     }
 }
 
+fn two_owners(earlier: &Ownership, later: &Ownership) -> String {
+    let by = earlier.to.unwrap_or(later.from) - later.from;
+    format!("{} got it {by} ms before {} had given it up ({})", later.member, earlier.member, earlier.place)
+}
+
 /// Puts the beginnings, ends and commits of each member together.
 fn ownerships(entries: &[&(String, Entry)]) -> Vec<Ownership> {
     let mut owned: Vec<Ownership> = Vec::new();
     for (place, entry) in entries {
         let current = owned.iter_mut().rev().find(|of| of.member == entry.member && of.to.is_none());
         match (&entry.event, current) {
-            (Event::Assigned, _) => owned.push(Ownership {
+            (Event::Assigned { instance }, _) => owned.push(Ownership {
                 member: entry.member.clone(),
+                instance: instance.clone(),
                 from: entry.at,
                 to: None,
                 why: None,
+                epochs: (entry.epoch, entry.epoch),
+                in_rounds: false,
                 first: None,
                 next: None,
+                asked: None,
                 sought: false,
                 place: place.clone(),
             }),
-            (Event::Released { why, first, last, sought, .. }, Some(of)) => {
+            (Event::Released { why, first, last, sought, in_rounds, .. }, Some(of)) => {
                 (of.to, of.why) = (Some(entry.at), Some(*why));
+                (of.epochs.1, of.in_rounds) = (entry.epoch, *in_rounds);
                 (of.first, of.next, of.sought) = (*first, last.map(|last| last + 1), *sought);
             }
             (Event::Sought, Some(of)) => of.sought = true,
+            (Event::Asked { offset }, Some(of)) => of.asked = of.asked.max(Some(*offset)),
             (Event::Committed { offset }, Some(of)) => of.next = of.next.max(Some(*offset)),
-            (Event::Released { .. } | Event::Committed { .. } | Event::Sought, None) => {}
+            (
+                Event::Released { .. } | Event::Asked { .. } | Event::Committed { .. } | Event::Sought,
+                None,
+            ) => {}
         }
     }
     owned
@@ -194,7 +233,7 @@ fn gaps(owned: &[Ownership]) -> Vec<(String, String)> {
             found.push((of.place.clone(), what));
         }
         sought |= of.sought;
-        read = read.max(of.next);
+        read = read.max(of.read());
     }
     found
 }
@@ -239,6 +278,9 @@ impl fmt::Display for Verdict {
             "{} partitions, {} ownerships ({} without an end), {} commits: ",
             self.partitions, self.ownerships, self.unfinished, self.commits
         )?;
+        if self.outlived > 0 {
+            write!(f, "{} times a member that had been put out did not know it yet, ", self.outlived)?;
+        }
         match self.problems.len() {
             0 => f.write_str("no overlap, no gap, no commit after a release"),
             1 => f.write_str("one thing does not fit"),

@@ -125,12 +125,12 @@ impl Front {
     }
 
     pub(crate) fn flush(&mut self) {
+        if let Some(audit) = &mut self.audit {
+            audit.append(&self.desk.audit_entries());
+        }
         for command in self.desk.commands() {
             // An actor that has ended says so through the events.
             let _ = self.actor.send(command);
-        }
-        if let Some(audit) = &mut self.audit {
-            audit.append(&self.desk.audit_entries());
         }
     }
 

@@ -126,6 +126,7 @@ impl Consumer {
             None => Ok(()),
             Some(listener) => Self::call(listener.as_mut(), kind, partitions, &mut self.front).await,
         };
+        self.front.exchange();
         let now = self.front.now();
         self.front.desk.callback_done(now, result.is_err());
         self.front.flush();

@@ -26,7 +26,7 @@ pub(crate) use reader::Rules;
 
 use crate::{
     Error,
-    audit::Ledger,
+    audit::{Ledger, LedgerSettings},
     fetch::buffer,
     history::History,
     lease::{Delivery, Incarnation},
@@ -56,8 +56,8 @@ pub(crate) struct DeskSettings {
     /// `fetch.queue.bytes`, and `max.partition.fetch.bytes`.
     pub(crate) queue_bytes: usize,
     pub(crate) partition_max_bytes: usize,
-    /// The group whose ownerships are written down, and the wall clock when the desk's time was zero.
-    pub(crate) audit: Option<(String, i64)>,
+    /// What is written down, if anything is.
+    pub(crate) audit: Option<LedgerSettings>,
 }
 
 /// What to do next in a poll.
@@ -103,7 +103,7 @@ impl Desk {
     pub fn new(settings: &ConsumerSettings) -> Self {
         let settings = settings.desk.clone();
         let auto_commit = AutoCommit::new(settings.auto_commit, settings.retry_backoff);
-        let ledger = settings.audit.clone().map(|(group, origin)| Ledger::new(group, origin));
+        let ledger = settings.audit.clone().map(Ledger::new);
         Self {
             ledger,
             settings,
@@ -127,21 +127,24 @@ impl Desk {
 
     /// What to tell the actor, in this order.
     pub fn commands(&mut self) -> impl Iterator<Item = Command> + '_ {
-        if let Some(ledger) = &mut self.ledger {
-            for ask in &self.asks {
-                let Ask::Commit { call, offsets, .. } = ask else { continue };
-                ledger.commit_asked(
-                    *call,
-                    offsets.iter().map(|(name, at)| (name.clone(), at.offset)).collect(),
-                );
-            }
-        }
+        self.audit_commits();
         self.asks.drain(..).map(Command)
     }
 
-    /// What is new for the audit log; nothing without `audit.log`.
+    /// What is new for the audit log; nothing without `audit.log`. To be written before [`Desk::commands`] are carried
+    /// out: a commit that the log does not know of might be stored.
     pub fn audit_entries(&mut self) -> Vec<crate::audit::Entry> {
+        self.audit_commits();
         self.ledger.as_mut().map(Ledger::take).unwrap_or_default()
+    }
+
+    fn audit_commits(&mut self) {
+        let Some(ledger) = &mut self.ledger else { return };
+        for ask in &self.asks {
+            if let Ask::Commit { call, offsets, .. } = ask {
+                ledger.commit_asked(*call, offsets.iter().map(|(name, at)| (name.clone(), at.offset)));
+            }
+        }
     }
 
     /// The actor says something.

@@ -169,7 +169,8 @@ impl Desk {
         }
     }
 
-    /// The callback of [`Turn::Callback`] has returned: the change is made, whatever it returned.
+    /// The callback of [`Turn::Callback`] has returned: the change is made, whatever it returned. Whatever the actor has
+    /// said by then should have been heard before.
     pub fn callback_done(&mut self, now: Instant, failed: bool) {
         let step = match std::mem::take(&mut self.rebalance.stage) {
             Stage::Calling(step) => step,
@@ -208,11 +209,14 @@ impl Desk {
         let Some(ledger) = &mut self.ledger else { return };
         ledger.tick(now);
         ledger.is_member(step.membership.as_ref());
+        ledger.is_member(self.membership.as_ref());
+        // A membership that ended while the callback ran left nothing to give up in good order.
+        let is_over = step.membership.is_some() && self.membership.is_none();
         for (name, _) in &step.partitions {
             match step.kind {
                 StepKind::Assigned => ledger.assigned(name),
-                StepKind::Revoked => ledger.released(name, Why::Revoked),
-                StepKind::Lost => ledger.released(name, Why::Lost),
+                StepKind::Revoked if !is_over => ledger.released(name, Why::Revoked),
+                StepKind::Revoked | StepKind::Lost => ledger.released(name, Why::Lost),
             }
         }
     }

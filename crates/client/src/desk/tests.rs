@@ -571,3 +571,50 @@ fn an_epoch_that_is_told_while_a_callback_waits_stays_told_when_it_runs() {
     rig.desk.callback_done(rig.now, false);
     assert_eq!(rig.desk.membership(), Some(&later));
 }
+
+/// What the log says, in short.
+fn audited(rig: &mut Rig) -> Vec<String> {
+    let entries = rig.desk.audit_entries().into_iter();
+    let short = entries.map(|entry| match entry.event {
+        crate::audit::Event::Released { why, .. } => format!("{why:?} in {}", entry.epoch),
+        other => format!("{other:?} in {}", entry.epoch),
+    });
+    short.collect()
+}
+
+#[test]
+fn a_revocation_during_which_the_membership_ends_is_written_down_as_a_loss() {
+    let mut rig = Rig::assigned(&[("audit.log", "in memory")], 1);
+    assert_eq!(audited(&mut rig), ["Assigned { instance: None } in 3"]);
+    let revoke = || Due::Revoke { partitions: vec![name(0)], occasion: Occasion::BeforeJoin };
+    rig.due(revoke());
+    assert!(rig.begins());
+    rig.step(StepKind::Revoked, 0..1);
+    assert!(matches!(rig.next(), Turn::Callback(StepKind::Revoked, _)));
+    rig.tell(Tell::Membership(None));
+    rig.desk.callback_done(rig.now, false);
+    assert_eq!(audited(&mut rig), ["Lost in 3"]);
+
+    let mut rig = Rig::assigned(&[("audit.log", "in memory")], 1);
+    audited(&mut rig);
+    rig.due(revoke());
+    assert!(rig.begins());
+    rig.step(StepKind::Revoked, 0..1);
+    assert!(matches!(rig.next(), Turn::Callback(StepKind::Revoked, _)));
+    // Whoever goes on to the next generation before it is done has the partition in both.
+    rig.tell(Tell::Membership(Some(Membership { generation: 4, ..membership() })));
+    rig.desk.callback_done(rig.now, false);
+    assert_eq!(audited(&mut rig), ["Revoked in 4"]);
+}
+
+#[test]
+fn a_commit_is_written_down_before_it_is_sent_and_when_it_is_stored() {
+    let mut rig = Rig::assigned(&[("audit.log", "in memory")], 1);
+    audited(&mut rig);
+    let call = rig.desk.commit(vec![(name(0), OffsetAndMetadata::new(5))], Duration::from_secs(1));
+    assert_eq!(audited(&mut rig), ["Asked { offset: 5 } in 3"]);
+    let sent: Vec<_> = rig.desk.commands().collect();
+    assert!(matches!(sent[..], [.., Command(Ask::Commit { .. })]), "{sent:?}");
+    rig.tell(Tell::Answer { call, answer: Ok(Answer::Done) });
+    assert_eq!(audited(&mut rig), ["Committed { offset: 5 } in 3"]);
+}

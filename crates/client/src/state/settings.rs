@@ -2,6 +2,7 @@
 
 use crate::{
     Error,
+    audit::LedgerSettings,
     cluster::ClusterSettings,
     config::{self, AutoOffsetReset, ConsumerBuilder, ConsumerConfig, IsolationLevel},
     desk::{Desk, DeskSettings, Rules},
@@ -136,7 +137,11 @@ fn fetch_settings(config: &ConsumerConfig) -> FetchSettings {
 fn desk_settings(config: &ConsumerConfig, unix_ms_at_origin: i64) -> DeskSettings {
     let audit = config.audit_log.as_ref().and(config.group_id.clone());
     DeskSettings {
-        audit: audit.map(|group| (group, unix_ms_at_origin)),
+        audit: audit.map(|group| LedgerSettings {
+            group,
+            unix_ms_at_origin,
+            in_rounds: config.group_protocol == config::GroupProtocol::Classic,
+        }),
         has_group: config.group_id.is_some(),
         max_poll_records: usize::try_from(config.max_poll_records).unwrap_or(usize::MAX),
         max_poll_interval: config.max_poll_interval,
