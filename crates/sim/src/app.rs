@@ -273,6 +273,7 @@ impl World {
         }
         self.counts.count("overlaps looked into");
         let Some(group) = self.group() else { return };
+        // A static member that is away keeps its place, but not what it had still to let go.
         let present = group.members.iter().filter(|member| !member.away);
         let mut members: BTreeSet<_> = present.map(|member| member.id.to_string()).collect();
         // Only a classic group has a leader.

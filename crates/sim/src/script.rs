@@ -122,7 +122,7 @@ impl Script {
     pub fn stall(&mut self, life: Life, time: Duration) {
         let until = self.world.now + time;
         if let Some(client) = self.world.clients.get_mut(&life) {
-            client.frozen_until = until;
+            client.frozen_until = until.max(client.frozen_until);
         }
         self.world.record(Fact::Done(format!("{life} stands still for {} ms", time.as_millis())));
     }

@@ -135,7 +135,7 @@ impl World {
         let long = self.random.millis(100, self.plan.session * 3 / 2);
         let until = self.now + long;
         if let Some(client) = self.clients.get_mut(&life) {
-            client.frozen_until = until;
+            client.frozen_until = until.max(client.frozen_until);
         }
         self.record(Fact::Done(format!("{life} stands still for {} ms", long.as_millis())));
     }

@@ -21,6 +21,8 @@ pub(crate) struct Ledger {
     member: String,
     epoch: i32,
     instance: Option<String>,
+    /// When the coordinator last confirmed that.
+    confirmed: Instant,
 }
 
 /// What a member writes down that does not change.
@@ -56,6 +58,7 @@ impl Ledger {
             member: String::new(),
             epoch: -1,
             instance: None,
+            confirmed: Instant::ZERO,
         }
     }
 
@@ -69,7 +72,11 @@ impl Ledger {
     }
 
     fn unix_ms(&self) -> i64 {
-        let since: Duration = self.now.since_origin();
+        self.unix_ms_of(self.now)
+    }
+
+    fn unix_ms_of(&self, at: Instant) -> i64 {
+        let since: Duration = at.since_origin();
         self.settings.unix_ms_at_origin.saturating_add(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
     }
 
@@ -84,6 +91,11 @@ impl Ledger {
             (self.epoch, self.instance) = (membership.generation, membership.instance_id.clone());
             self.member.clone_from(&membership.member_id);
         }
+    }
+
+    /// When the coordinator last confirmed the membership.
+    pub(crate) fn confirmed(&mut self, at: Instant) {
+        self.confirmed = at.max(self.confirmed);
     }
 
     pub(crate) fn assigned(&mut self, partition: &TopicPartition) {
@@ -112,6 +124,7 @@ impl Ledger {
             committed: of.committed,
             sought: of.sought,
             in_rounds: self.settings.in_rounds,
+            confirmed: Some(self.unix_ms_of(self.confirmed)),
         };
         self.write(self.unix_ms(), of.member, partition.clone(), event);
     }

@@ -57,6 +57,8 @@ pub enum Event {
         /// Epochs are generations of the whole group (the classic protocol): two members had the partition by right only
         /// if they had it in the same one.
         in_rounds: bool,
+        /// When the coordinator had last confirmed the membership, in milliseconds since 1970.
+        confirmed: Option<i64>,
     },
 }
 
@@ -107,7 +109,7 @@ impl Entry {
             Event::Asked { offset } | Event::Committed { offset } => {
                 number(&mut line, "offset", Some(*offset));
             }
-            Event::Released { from, why, first, last, committed, sought, in_rounds } => {
+            Event::Released { from, why, first, last, committed, sought, in_rounds, confirmed } => {
                 number(&mut line, "from", Some(*from));
                 number(&mut line, "to", Some(self.at));
                 text(&mut line, "why", why.word());
@@ -116,6 +118,7 @@ impl Entry {
                 number(&mut line, "committed", *committed);
                 number(&mut line, "sought", Some(i64::from(*sought)));
                 number(&mut line, "rounds", Some(i64::from(*in_rounds)));
+                number(&mut line, "confirmed", *confirmed);
             }
         }
         line.push('}');
@@ -141,6 +144,7 @@ impl Entry {
                     committed: fields.number("committed").ok(),
                     sought: fields.number("sought").is_ok_and(|sought| sought != 0),
                     in_rounds: fields.number("rounds").is_ok_and(|rounds| rounds != 0),
+                    confirmed: fields.number("confirmed").ok(),
                 }
             }
             other => return Err(format!("`{other}` is no event of an audit log")),

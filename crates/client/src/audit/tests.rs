@@ -8,7 +8,16 @@ fn entry(at: i64, member: &str, event: Event) -> Entry {
 
 fn released(from: i64, first: i64, last: i64) -> Event {
     let (first, last, committed) = (Some(first), Some(last), Some(last + 1));
-    Event::Released { from, why: Why::Revoked, first, last, committed, sought: false, in_rounds: true }
+    Event::Released {
+        from,
+        why: Why::Revoked,
+        first,
+        last,
+        committed,
+        sought: false,
+        in_rounds: true,
+        confirmed: None,
+    }
 }
 
 fn assigned() -> Event {
@@ -67,6 +76,7 @@ fn every_entry_is_read_as_it_was_written() {
         committed: None,
         sought: true,
         in_rounds: false,
+        confirmed: Some(2),
     };
     let entry = entry(3, "a", nothing);
     assert_eq!(Entry::parse(&entry.line()), Ok(entry));
@@ -134,10 +144,17 @@ fn a_member_that_did_not_come_along_to_the_next_generation_could_not_know() {
     assert!(only_problem(entries.clone()).contains("b got it 2 ms before a had given it up"));
     // Where every member has an epoch of its own, they tell nothing.
     entries[2].epoch = 1;
-    if let Event::Released { in_rounds, .. } = &mut entries[2].event {
-        *in_rounds = false;
+    let with = |confirmed_at| {
+        let mut entries = entries.clone();
+        if let Event::Released { in_rounds, confirmed, .. } = &mut entries[2].event {
+            (*in_rounds, *confirmed) = (false, confirmed_at);
+        }
+        entries
+    };
+    for confirmed in [None, Some(7), Some(8)] {
+        assert!(only_problem(with(confirmed)).contains("b got it 2 ms before a had given it up"));
     }
-    assert!(only_problem(entries).contains("b got it 2 ms before a had given it up"));
+    assert!(judge(with(Some(6))).is_clean(), "nobody had confirmed it since b got the partition");
 }
 
 #[test]

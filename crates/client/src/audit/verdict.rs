@@ -7,7 +7,9 @@
 //!
 //! A member that is put out while it cannot hear of it goes on for a while, and may even give its partitions up in good
 //! order before it learns that they were not its own any more. No member can know better, so this is no fault, but it is
-//! counted. What tells it from a fault is the generation: two that were members at the same time share one.
+//! counted. What tells it from a fault is the generation: two that were members at the same time share one. Where every
+//! member has an epoch of its own (the consumer protocol), it is that the coordinator had not confirmed the membership
+//! since somebody else got the partition.
 
 use super::line::{Entry, Event, Why};
 use std::{collections::BTreeMap, fmt};
@@ -59,6 +61,7 @@ struct Ownership {
     /// The epochs at its beginning and at its end.
     epochs: (i32, i32),
     in_rounds: bool,
+    confirmed: Option<i64>,
     first: Option<i64>,
     next: Option<i64>,
     /// The furthest commit that was asked for.
@@ -73,7 +76,8 @@ impl Ownership {
         let apart = self.epochs.1 < other.epochs.0 || other.epochs.1 < self.epochs.0;
         let replaced =
             self.instance.is_some() && self.instance == other.instance && self.member != other.member;
-        self.why == Some(Why::Lost) || replaced || (self.in_rounds && apart)
+        let unheard = self.confirmed.is_some_and(|at| at < other.from);
+        self.why == Some(Why::Lost) || replaced || if self.in_rounds { apart } else { unheard }
     }
 
     /// What may have been handed out. Of a process that died it is what it wanted to commit.
@@ -194,15 +198,16 @@ fn ownerships(entries: &[&(String, Entry)]) -> Vec<Ownership> {
                 why: None,
                 epochs: (entry.epoch, entry.epoch),
                 in_rounds: false,
+                confirmed: None,
                 first: None,
                 next: None,
                 asked: None,
                 sought: false,
                 place: place.clone(),
             }),
-            (Event::Released { why, first, last, sought, in_rounds, .. }, Some(of)) => {
+            (Event::Released { why, first, last, sought, in_rounds, confirmed, .. }, Some(of)) => {
                 (of.to, of.why) = (Some(entry.at), Some(*why));
-                (of.epochs.1, of.in_rounds) = (entry.epoch, *in_rounds);
+                (of.epochs.1, of.in_rounds, of.confirmed) = (entry.epoch, *in_rounds, *confirmed);
                 (of.first, of.next, of.sought) = (*first, last.map(|last| last + 1), *sought);
             }
             (Event::Sought, Some(of)) => of.sought = true,

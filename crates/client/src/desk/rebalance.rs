@@ -209,6 +209,7 @@ impl Desk {
         let Some(ledger) = &mut self.ledger else { return };
         ledger.tick(now);
         ledger.is_member(step.membership.as_ref());
+        ledger.confirmed(step.confirmed);
         ledger.is_member(self.membership.as_ref());
         // A membership that ended while the callback ran left nothing to give up in good order.
         let is_over = step.membership.is_some() && self.membership.is_none();

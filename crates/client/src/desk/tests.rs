@@ -97,7 +97,8 @@ impl Rig {
         self.steps += 1;
         let partitions = partitions.map(|p| (name(p), incarnation(p))).collect();
         let membership = (kind != StepKind::Lost).then(membership);
-        self.tell(Tell::Step(Some(Step { id: StepId(self.steps), kind, partitions, membership })));
+        let (id, confirmed) = (StepId(self.steps), self.now);
+        self.tell(Tell::Step(Some(Step { id, kind, partitions, membership, confirmed })));
     }
 
     fn tell(&mut self, tell: Tell) {

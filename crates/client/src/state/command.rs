@@ -10,7 +10,7 @@ use crate::{
 };
 use regex::Regex;
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
-use tontine_group::{TopicPartition, ids::Membership, member::Due};
+use tontine_group::{Instant, TopicPartition, ids::Membership, member::Due};
 
 /// Names a call until its answer has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -143,6 +143,8 @@ pub(crate) struct Step {
     pub(crate) partitions: Vec<(TopicPartition, Incarnation)>,
     /// The membership as it is during the callback.
     pub(crate) membership: Option<Membership>,
+    /// When the coordinator last confirmed it.
+    pub(crate) confirmed: Instant,
 }
 
 /// Which way an assignment changes.

@@ -208,7 +208,7 @@ impl ConsumerState {
         };
         group.steps += 1;
         let id = StepId(group.steps);
-        let membership = group.member.membership();
+        let (membership, confirmed) = (group.member.membership(), group.member.confirmed());
         let (kind, names) = match &callback {
             Callback::Assign(granted) => (StepKind::Assigned, granted.added().to_vec()),
             Callback::Revoke(revocation) => (StepKind::Revoked, revocation.partitions().to_vec()),
@@ -223,7 +223,7 @@ impl ConsumerState {
             StepKind::Revoked | StepKind::Lost => self.incarnations_of(&names),
         };
         self.tell(Tell::Happened(Happening::step(kind, names, generation, cause)));
-        self.tell(Tell::Step(Some(Step { id, kind, partitions, membership })));
+        self.tell(Tell::Step(Some(Step { id, kind, partitions, membership, confirmed })));
     }
 
     pub(super) fn step_done(&mut self, step: StepId, failed: bool) {

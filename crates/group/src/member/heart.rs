@@ -28,6 +28,8 @@ pub(crate) struct Heart {
     backoff: Backoff,
     next: Instant,
     heard: Instant,
+    /// When the coordinator last said something that shows that the member is one.
+    confirmed: Instant,
     /// How many heartbeats went out since a cooperative round ended; `None` at the regular pace.
     quick: Option<u32>,
     /// Until when partitions are expected that others still have.
@@ -46,6 +48,7 @@ impl Heart {
             backoff,
             next: Instant::ZERO,
             heard: Instant::ZERO,
+            confirmed: Instant::ZERO,
             quick: None,
             expectant_until: Instant::ZERO,
             in_flight: None,
@@ -59,7 +62,7 @@ impl Heart {
 
     /// A generation began: one regular interval from now on.
     pub(crate) fn start(&mut self, now: Instant) {
-        self.heard = now;
+        (self.heard, self.confirmed) = (now, now);
         self.next = now + self.interval;
         self.quick = None;
         self.in_flight = None;
@@ -130,7 +133,7 @@ impl Heart {
 
     /// The coordinator answered something that shows that it is there.
     pub(crate) fn heard(&mut self, now: Instant) {
-        self.heard = now;
+        (self.heard, self.confirmed) = (now, now);
         self.backoff.reset();
     }
 
@@ -148,6 +151,10 @@ impl Heart {
     pub(crate) fn found(&mut self, now: Instant) {
         self.heard = now;
         self.in_flight = None;
+    }
+
+    pub(crate) fn confirmed(&self) -> Instant {
+        self.confirmed
     }
 
     pub(crate) fn session_expired(&self, now: Instant) -> bool {

@@ -292,6 +292,11 @@ impl Member {
         either!(&self.protocol, member => member.membership())
     }
 
+    /// When the coordinator last said something that shows that this member is one. Means nothing outside of the group.
+    pub fn confirmed(&self) -> Instant {
+        either!(&self.protocol, member => member.confirmed())
+    }
+
     /// The member id, also before the first generation; empty when the coordinator has not given one.
     pub fn member_id(&self) -> &str {
         either!(&self.protocol, member => member.member_id())

@@ -298,6 +298,10 @@ impl Classic {
         })
     }
 
+    pub(super) fn confirmed(&self) -> Instant {
+        self.heart.confirmed()
+    }
+
     pub(super) fn member_id(&self) -> &str {
         &self.identity.member_id
     }

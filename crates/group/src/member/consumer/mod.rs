@@ -253,6 +253,10 @@ impl Consumer {
         }
     }
 
+    pub(super) fn confirmed(&self) -> Instant {
+        self.heart.confirmed()
+    }
+
     pub(super) fn member_id(&self) -> &str {
         &self.member_id
     }
