@@ -155,6 +155,13 @@ fn a_member_that_did_not_come_along_to_the_next_generation_could_not_know() {
         assert!(only_problem(with(confirmed)).contains("b got it 2 ms before a had given it up"));
     }
     assert!(judge(with(Some(6))).is_clean(), "nobody had confirmed it since b got the partition");
+    // Or b is the one: it was told of the partition long before its callback ended.
+    let mut late = with(Some(8));
+    late.iter_mut().for_each(|entry| entry.at += 100);
+    if let Event::Released { confirmed, .. } = &mut late[5].event {
+        *confirmed = Some(99);
+    }
+    assert!(judge(late).is_clean(), "nobody had confirmed b since a got the partition");
 }
 
 #[test]

@@ -71,13 +71,17 @@ struct Ownership {
 }
 
 impl Ownership {
-    /// Whether this ended later than it was known to be over, so that somebody else might have the partition by then.
+    /// Whether one of the two went on for longer than the coordinator knew it for a member, and the other one did not.
     fn outlived(&self, other: &Self) -> bool {
         let apart = self.epochs.1 < other.epochs.0 || other.epochs.1 < self.epochs.0;
         let replaced =
             self.instance.is_some() && self.instance == other.instance && self.member != other.member;
-        let unheard = self.confirmed.is_some_and(|at| at < other.from);
+        let unheard = self.is_unheard_since(other) || other.is_unheard_since(self);
         self.why == Some(Why::Lost) || replaced || if self.in_rounds { apart } else { unheard }
+    }
+
+    fn is_unheard_since(&self, other: &Self) -> bool {
+        self.confirmed.is_some_and(|at| at < other.from)
     }
 
     /// What may have been handed out. Of a process that died it is what it wanted to commit.
