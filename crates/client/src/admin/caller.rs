@@ -85,10 +85,10 @@ impl Caller {
     }
 
     /// Runs `attempt` until it succeeds, fails for good, or the time is over.
-    pub(super) async fn retry<T>(
+    pub(super) async fn retry<T, Attempt: Future<Output = Result<T, Error>>>(
         &self,
         op: &Operation,
-        mut attempt: impl AsyncFnMut() -> Result<T, Error>,
+        attempt: impl Fn() -> Attempt,
     ) -> Result<T, Error> {
         let mut jitter = Jitter::new(Clock::seed());
         for failures in 1.. {

@@ -32,7 +32,7 @@ impl Admin {
     pub async fn describe_cluster(&self) -> Result<ClusterDescription, Error> {
         let op = self.caller.operation("describing the cluster");
         let request = describe_cluster::DescribeClusterRequest::default();
-        let answer = self.caller.retry(&op, async || {
+        let answer = self.caller.retry(&op, || async {
             let answer = self.caller.call(&op, Target::Any, request.clone()).await?;
             checked(answer.error_code, "describing the cluster", answer.error_message.clone())?;
             Ok(answer)
@@ -66,7 +66,7 @@ impl Admin {
             topic_partitions: partitions.map(|p| by_topic(p).into_iter().map(one).collect()),
             timeout_ms: self.caller.request_timeout_ms(),
         };
-        let answer = self.caller.retry(&op, async || {
+        let answer = self.caller.retry(&op, || async {
             let answer = self.caller.call(&op, Target::Controller, request.clone()).await?;
             not_controller([answer.error_code].into_iter(), what)?;
             checked(answer.error_code, what, None)?;

@@ -98,7 +98,7 @@ impl Admin {
             configuration_keys: None,
         };
         let request = describe_configs::DescribeConfigsRequest { resources: vec![one], ..Default::default() };
-        let answer = self.caller.retry(&op, async || {
+        let answer = self.caller.retry(&op, || async {
             let answer = self.caller.call(&op, resource.target(), request.clone()).await?;
             for result in &answer.results {
                 checked(result.error_code, &context, result.error_message.clone())?;
@@ -136,7 +136,7 @@ impl Admin {
             Target::Any => Target::Controller,
             own => own,
         };
-        let answer = self.caller.retry(&op, async || {
+        let answer = self.caller.retry(&op, || async {
             let answer = self.caller.call(&op, target.clone(), request.clone()).await?;
             not_controller(answer.responses.iter().map(|r| r.error_code), &context)?;
             Ok(answer)

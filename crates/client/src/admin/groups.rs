@@ -71,7 +71,7 @@ impl Admin {
         let request = list_groups::ListGroupsRequest::default();
         let mut groups = BTreeMap::new();
         for broker in brokers {
-            let answer = self.caller.retry(&op, async || {
+            let answer = self.caller.retry(&op, || async {
                 let answer = self.caller.call(&op, Target::Node(broker.id), request.clone()).await?;
                 checked(answer.error_code, "listing groups", None)?;
                 Ok(answer)
@@ -92,11 +92,11 @@ impl Admin {
         let context = format!("describing group `{group}`");
         let op = self.caller.operation(context.clone());
         let id: Arc<str> = group.into();
-        match self.caller.retry(&op, async || self.describe_consumer(&op, &id, &context).await).await {
+        match self.caller.retry(&op, || async { self.describe_consumer(&op, &id, &context).await }).await {
             Ok(description) => Ok(description),
             // Not a group of the consumer protocol, or the broker does not know that protocol.
             Err(Error::Unsupported(_)) => {
-                self.caller.retry(&op, async || self.describe_classic(&op, &id, &context).await).await
+                self.caller.retry(&op, || async { self.describe_classic(&op, &id, &context).await }).await
             }
             Err(e)
                 if matches!(
@@ -104,7 +104,7 @@ impl Admin {
                     Some(ErrorCode::GROUP_ID_NOT_FOUND | ErrorCode::UNSUPPORTED_VERSION)
                 ) =>
             {
-                self.caller.retry(&op, async || self.describe_classic(&op, &id, &context).await).await
+                self.caller.retry(&op, || async { self.describe_classic(&op, &id, &context).await }).await
             }
             Err(error) => Err(error),
         }
@@ -217,7 +217,7 @@ impl Admin {
             let context = format!("deleting group `{id}`");
             let op = self.caller.operation(context.clone());
             let request = delete_groups::DeleteGroupsRequest { groups_names: vec![id.to_string()] };
-            let attempt = async || {
+            let attempt = || async {
                 let answer = self.caller.call(&op, Target::Coordinator(id.clone()), request.clone()).await?;
                 answer.results.iter().try_for_each(|r| self.caller.coordinated(&id, r.error_code, &context))
             };

@@ -5,7 +5,10 @@ use super::{
     caller::{Operation, checked},
 };
 use crate::{Error, OffsetAndMetadata, TopicPartition, cluster::Target};
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, PoisonError},
+};
 use tontine_wire::{
     ErrorCode,
     api::{list_offsets, offset_commit, offset_delete, offset_fetch},
@@ -49,6 +52,30 @@ impl OffsetSpec {
     }
 }
 
+/// How far a search for offsets has come.
+#[derive(Default)]
+struct Progress {
+    open: BTreeMap<TopicPartition, OffsetSpec>,
+    found: Each<TopicPartition, ListedOffset>,
+}
+
+impl Progress {
+    /// Takes what an answer settles; an error is left when something has to be asked again.
+    fn take(&mut self, answer: Result<Each<TopicPartition, ListedOffset>, Error>) -> Result<(), Error> {
+        let mut last = Ok(());
+        for (tp, result) in answer? {
+            match result {
+                Err(error) if error.is_retriable() => last = Err(error),
+                result => {
+                    self.open.remove(&tp);
+                    self.found.insert(tp, result);
+                }
+            }
+        }
+        last
+    }
+}
+
 impl Admin {
     /// Finds offsets of partitions. Each partition's leader is asked.
     pub async fn list_offsets(
@@ -56,41 +83,22 @@ impl Admin {
         wanted: impl IntoIterator<Item = (TopicPartition, OffsetSpec)>,
     ) -> Result<Each<TopicPartition, ListedOffset>, Error> {
         let op = self.caller.operation("listing offsets");
-        let mut open: BTreeMap<TopicPartition, OffsetSpec> = wanted.into_iter().collect();
-        let mut found = Each::new();
-        let attempt = async || {
-            let mut last = Ok(());
+        let progress = Mutex::new(Progress { open: wanted.into_iter().collect(), found: Each::new() });
+        let progress = || progress.lock().unwrap_or_else(PoisonError::into_inner);
+        let attempt = || async {
+            let (mut last, open) = (Ok(()), progress().open.clone());
             for (leader, asked) in self.by_leader(&open).await? {
                 let answer = self.list_offsets_of(&op, leader, &asked).await;
-                last = last.and(self.take_offsets(answer, &mut open, &mut found));
+                last = last.and(progress().take(answer));
             }
             last
         };
-        match self.caller.retry(&op, attempt).await {
-            Ok(()) => {}
-            Err(error) => found.extend(open.into_keys().map(|tp| (tp, Err(error.clone())))),
+        let ended = self.caller.retry(&op, attempt).await;
+        let Progress { open, mut found } = std::mem::take(&mut *progress());
+        if let Err(error) = ended {
+            found.extend(open.into_keys().map(|tp| (tp, Err(error.clone()))));
         }
         Ok(found)
-    }
-
-    /// Takes what an answer settles; an error is left when something has to be asked again.
-    fn take_offsets(
-        &self,
-        answer: Result<Each<TopicPartition, ListedOffset>, Error>,
-        open: &mut BTreeMap<TopicPartition, OffsetSpec>,
-        found: &mut Each<TopicPartition, ListedOffset>,
-    ) -> Result<(), Error> {
-        let mut last = Ok(());
-        for (tp, result) in answer? {
-            match result {
-                Err(error) if error.is_retriable() => last = Err(error),
-                result => {
-                    open.remove(&tp);
-                    found.insert(tp, result);
-                }
-            }
-        }
-        last
     }
 
     async fn by_leader(
@@ -166,7 +174,7 @@ impl Admin {
         let id: Arc<str> = group.into();
         let request = offset_fetch_request(group, partitions);
         self.caller
-            .retry(&op, async || {
+            .retry(&op, || async {
                 let target = Target::Coordinator(id.clone());
                 let answer = self.caller.call_at_most(&op, target, request.clone(), LAST_WITH_NAMES).await?;
                 let mut committed = BTreeMap::new();
@@ -194,7 +202,7 @@ impl Admin {
         let id: Arc<str> = group.into();
         let request = offset_commit_request(group, offsets);
         self.caller
-            .retry(&op, async || {
+            .retry(&op, || async {
                 let target = Target::Coordinator(id.clone());
                 let answer = self.caller.call_at_most(&op, target, request.clone(), LAST_WITH_NAMES).await?;
                 let mut each = Each::new();
@@ -233,7 +241,7 @@ impl Admin {
         let topics = by_topic(partitions).into_iter().map(topic).collect();
         let request = offset_delete::OffsetDeleteRequest { group_id: group.to_owned(), topics };
         self.caller
-            .retry(&op, async || {
+            .retry(&op, || async {
                 let answer = self.caller.call(&op, Target::Coordinator(id.clone()), request.clone()).await?;
                 self.caller.coordinated(&id, answer.error_code, &context)?;
                 let mut each = Each::new();

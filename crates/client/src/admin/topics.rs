@@ -103,7 +103,7 @@ impl Admin {
             timeout_ms: self.caller.request_timeout_ms(),
             validate_only: false,
         };
-        let answer = self.caller.retry(&op, async || {
+        let answer = self.caller.retry(&op, || async {
             let answer = self.caller.call(&op, Target::Controller, request.clone()).await?;
             not_controller(answer.topics.iter().map(|t| t.error_code), "creating topics")?;
             Ok(answer)
@@ -135,7 +135,7 @@ impl Admin {
             topic_names,
             timeout_ms: self.caller.request_timeout_ms(),
         };
-        let answer = self.caller.retry(&op, async || {
+        let answer = self.caller.retry(&op, || async {
             let answer = self.caller.call(&op, Target::Controller, request.clone()).await?;
             not_controller(answer.responses.iter().map(|t| t.error_code), "deleting topics")?;
             Ok(answer)
@@ -162,7 +162,7 @@ impl Admin {
             timeout_ms: self.caller.request_timeout_ms(),
             validate_only: false,
         };
-        let answer = self.caller.retry(&op, async || {
+        let answer = self.caller.retry(&op, || async {
             let answer = self.caller.call(&op, Target::Controller, request.clone()).await?;
             not_controller(answer.results.iter().map(|t| t.error_code), &context)?;
             Ok(answer)
@@ -178,7 +178,7 @@ impl Admin {
         let request = metadata::MetadataRequest { topics: None, ..no_creation() };
         let answer = self
             .caller
-            .retry(&op, async || self.caller.call(&op, Target::Any, request.clone()).await)
+            .retry(&op, || async { self.caller.call(&op, Target::Any, request.clone()).await })
             .await?;
         let mut topics: Vec<_> = answer.topics.into_iter().filter_map(listing).collect();
         topics.sort_by(|a, b| a.name.cmp(&b.name));
@@ -199,7 +199,7 @@ impl Admin {
         let topics = Some(names.into_iter().map(|n| one(n.into())).collect());
         let request = metadata::MetadataRequest { topics, ..no_creation() };
         let op = self.caller.operation("describing topics");
-        let answer = self.caller.retry(&op, async || {
+        let answer = self.caller.retry(&op, || async {
             let answer = self.caller.call(&op, Target::Any, request.clone()).await?;
             match answer.topics.iter().find(|t| t.error_code == ErrorCode::LEADER_NOT_AVAILABLE) {
                 None => Ok(answer),
