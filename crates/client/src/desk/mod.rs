@@ -289,7 +289,7 @@ impl Desk {
     fn tell_credits(&mut self) {
         let DeskSettings { queue_bytes, partition_max_bytes, .. } = self.settings;
         let share = buffer::share(queue_bytes, self.held.len(), partition_max_bytes);
-        if self.line.is_empty() || self.credits.matter(share) {
+        if self.line.is_empty() || self.credits.matter(share, self.held.len()) {
             self.asks.extend(self.credits.take());
         }
     }

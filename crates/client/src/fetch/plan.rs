@@ -234,7 +234,12 @@ impl Fetches {
     pub(crate) fn request(&mut self, node: i32, wanted: &Wanted) -> FetchRequest {
         let mut request = self.frame();
         let asked = wanted.iter().map(|(name, (asked, _))| (name.clone(), *asked)).collect();
-        self.nodes.entry(node).or_default().session.fill(&mut request, asked);
+        let node = self.nodes.entry(node).or_default();
+        let each = wanted.values().map(|(asked, _)| asked.max_bytes).max().unwrap_or(0);
+        let most = node.portion.of_all(wanted.len(), usize::try_from(each).unwrap_or(0));
+        request.max_bytes =
+            i32::try_from(most).unwrap_or(i32::MAX).max(request.min_bytes).min(request.max_bytes);
+        node.session.fill(&mut request, asked);
         request
     }
 
@@ -253,9 +258,10 @@ impl Fetches {
     }
 
     /// The request that asks a broker for this without waiting, and without its session.
-    pub(crate) fn request_aside(&mut self, wanted: &Wanted) -> FetchRequest {
+    pub(crate) fn request_aside(&mut self, node: i32, wanted: &Wanted) -> FetchRequest {
         let asked = wanted.iter().map(|(name, (asked, _))| (name.clone(), *asked)).collect();
         let mut request = FetchRequest { max_wait_ms: 0, ..self.frame() };
+        request.max_bytes = most_bytes(&self.nodes.entry(node).or_default().portion, wanted, &request);
         Session::default().fill(&mut request, asked);
         FetchRequest { session_epoch: -1, ..request }
     }
@@ -296,4 +302,11 @@ impl Fetches {
     pub(crate) fn wake_at(&self) -> Option<Instant> {
         soonest(self.wake, self.retry_at)
     }
+}
+
+/// How much the whole answer may bring.
+fn most_bytes(portion: &Portion, wanted: &Wanted, request: &FetchRequest) -> i32 {
+    let each = wanted.values().map(|(asked, _)| asked.max_bytes).max().unwrap_or(0);
+    let most = portion.of_all(wanted.len(), usize::try_from(each).unwrap_or(0));
+    i32::try_from(most).unwrap_or(i32::MAX).max(request.min_bytes).min(request.max_bytes)
 }

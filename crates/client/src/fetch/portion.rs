@@ -15,6 +15,10 @@ const SMALL: usize = 2 << 20;
 const LARGE: usize = 256 << 20;
 /// What one partition is asked for at least.
 const LEAST: usize = 64 << 10;
+/// What is asked for of many partitions together, for each of them, and at most: they are more than can be answered at
+/// once, and putting together what is asked for costs something for each.
+const OF_MANY: usize = 8 << 10;
+const MANY: usize = 16 << 20;
 /// An answer that takes this long is slow, and the next one should bring more.
 const SLOW: Duration = Duration::from_millis(20);
 /// An answer that takes less is quick.
@@ -40,6 +44,13 @@ impl Portion {
     pub(crate) fn of_each(&self, partitions: usize, most: usize) -> usize {
         let fair = self.bytes / partitions.max(1);
         fair.max(LEAST).max(self.largest_batch.saturating_mul(2)).min(most)
+    }
+
+    /// What to ask for of so many partitions together, each of which is asked for this much. Those that are left out of an
+    /// answer come first in the next one: brokers that keep sessions see to that, and [`super::session`] for the others.
+    pub(crate) fn of_all(&self, partitions: usize, each: usize) -> usize {
+        let many = partitions.saturating_mul(OF_MANY).min(MANY);
+        self.bytes.max(many).max(each)
     }
 
     /// An answer came after this time, with so many bytes and no batch larger than this.
@@ -79,6 +90,15 @@ mod tests {
         assert_eq!(portion.of_each(8, 1 << 20), 256 << 10);
         assert_eq!(portion.of_each(1000, 1 << 20), LEAST);
         assert_eq!(portion.of_each(1, 1000), 1000);
+    }
+
+    #[test]
+    fn an_answer_for_many_partitions_is_no_larger_than_one_for_few() {
+        let portion = Portion::default();
+        assert_eq!(portion.of_all(8, 256 << 10), 2 << 20);
+        assert_eq!(portion.of_all(1_000, LEAST), 8_000 << 10);
+        assert_eq!(portion.of_all(100_000, LEAST), MANY);
+        assert_eq!(portion.of_all(1, 20 << 20), 20 << 20);
     }
 
     #[test]

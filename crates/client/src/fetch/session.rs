@@ -2,7 +2,7 @@
 //!
 //! Decides what a request has to list, given what the broker remembers. Mirrors `FetchSessionHandler`.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, ops::Bound};
 use tontine_group::TopicPartition;
 use tontine_wire::{
     ErrorCode, Uuid,
@@ -25,6 +25,9 @@ pub(crate) struct Session {
     /// 0: the next request lists everything.
     epoch: i32,
     known: BTreeMap<TopicPartition, Asked>,
+    /// The last partition that records came of. A broker without sessions is asked for those behind it first; one with
+    /// sessions remembers itself whose turn it is.
+    served: Option<TopicPartition>,
 }
 
 impl Session {
@@ -33,7 +36,7 @@ impl Session {
         request.session_id = self.id;
         request.session_epoch = self.epoch;
         let fresh = self.epoch == 0;
-        for (name, asked) in &wanted {
+        for (name, asked) in self.in_turn(&wanted) {
             if fresh || self.known.get(name) != Some(asked) {
                 add(&mut request.topics, name, *asked);
             }
@@ -49,14 +52,34 @@ impl Session {
         self.known = wanted;
     }
 
+    fn in_turn<'a>(
+        &self,
+        wanted: &'a BTreeMap<TopicPartition, Asked>,
+    ) -> impl Iterator<Item = (&'a TopicPartition, &'a Asked)> + use<'a> {
+        let behind = match &self.served {
+            Some(last) => (Bound::Excluded(last.clone()), Bound::Unbounded),
+            None => (Bound::Unbounded, Bound::Unbounded),
+        };
+        let count = wanted.len();
+        wanted.range(behind).chain(wanted).take(count)
+    }
+
+    /// Records came of this partition.
+    pub(crate) fn served(&mut self, name: &TopicPartition) {
+        if self.epoch == 0 && self.served.as_ref() != Some(name) {
+            self.served = Some(name.clone());
+        }
+    }
+
     /// The broker has answered a request of this session.
     pub(crate) fn answered(&mut self, error: ErrorCode, id: i32) {
         if error.is_err() {
             // The broker has forgotten the session, or it is of no use: start anew, and let it drop the old one.
             let known = error != ErrorCode::FETCH_SESSION_ID_NOT_FOUND;
-            *self = Self { id: if known { self.id } else { 0 }, ..Self::default() };
+            *self =
+                Self { id: if known { self.id } else { 0 }, served: self.served.take(), ..Self::default() };
         } else if id == 0 {
-            *self = Self::default();
+            *self = Self { served: self.served.take(), ..Self::default() };
         } else if self.epoch == 0 {
             (self.id, self.epoch) = (id, 1);
         } else {
@@ -149,6 +172,19 @@ mod tests {
             session.answered(ErrorCode::NONE, 0);
         }
         assert!(session.end().is_none());
+    }
+
+    #[test]
+    fn a_broker_without_sessions_is_asked_first_for_what_it_left_out_before() {
+        let mut session = Session::default();
+        let all = [(0, 5), (1, 5), (2, 5), (3, 5)];
+        assert_eq!(listed(&mut session, &all).0, [0, 1, 2, 3]);
+        session.answered(ErrorCode::NONE, 0);
+        session.served(&TopicPartition::new("t", 1));
+        assert_eq!(listed(&mut session, &all).0, [2, 3, 0, 1]);
+        session.answered(ErrorCode::NONE, 0);
+        session.served(&TopicPartition::new("t", 3));
+        assert_eq!(listed(&mut session, &all).0, [0, 1, 2, 3]);
     }
 
     #[test]

@@ -56,7 +56,7 @@ impl ConsumerState {
     }
 
     fn send_aside(&mut self, node: i32, wanted: &Wanted) {
-        let request = self.fetches.request_aside(wanted);
+        let request = self.fetches.request_aside(node, wanted);
         let under_way = self.start_fetch(node, Lane::Other, wanted, request);
         self.flights.insert(under_way.ticket, Flight::Aside(node));
         self.fetches.nodes.entry(node).or_default().aside = Some(under_way);
@@ -176,7 +176,13 @@ impl ConsumerState {
                 let partition = TopicPartition::new(name.clone(), data.partition_index);
                 // What was not asked for, or was asked for an ownership or place of the past, is dropped.
                 let Some((incarnation, offset)) = under_way.asked.get(&partition).copied() else { continue };
-                bytes += data.records.as_ref().map_or(0, Bytes::len);
+                let size = data.records.as_ref().map_or(0, Bytes::len);
+                bytes += size;
+                if size > 0
+                    && let Some(node) = self.fetches.nodes.get_mut(&id)
+                {
+                    node.session.served(&partition);
+                }
                 let largest = self.take_data(&partition, incarnation, offset, data, &endpoints);
                 largest_batch = largest_batch.max(largest);
             }
