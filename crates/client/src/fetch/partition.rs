@@ -49,6 +49,8 @@ pub(crate) struct Partition {
     pub(crate) validated: Option<i32>,
     /// A follower that is nearer than the leader, and until when it is asked.
     pub(crate) preferred: Option<(i32, Instant)>,
+    /// Who is asked for it.
+    pub(crate) node: Option<i32>,
     /// Not before this time.
     retry_at: Option<Instant>,
     attempts: u32,
@@ -69,6 +71,7 @@ impl Partition {
             end: None,
             validated: None,
             preferred: None,
+            node: None,
             retry_at: None,
             attempts: 0,
             stale_leader: None,

@@ -16,7 +16,10 @@ use crate::{
     config::IsolationLevel,
     lease::Incarnation,
 };
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 use tontine_group::{Instant, TopicPartition, time::soonest};
 use tontine_wire::api::fetch::FetchRequest;
 
@@ -49,6 +52,8 @@ pub(crate) struct Node {
     aside_not_before: Option<Instant>,
     /// The broker asked for a pause, or could not be reached.
     pub(crate) not_before: Option<Instant>,
+    /// When to look again what may be fetched from it.
+    wake: Option<Instant>,
 }
 
 impl Node {
@@ -98,10 +103,14 @@ pub(crate) struct Fetches {
     pub(crate) settings: FetchSettings,
     pub(crate) partitions: BTreeMap<TopicPartition, Partition>,
     pub(crate) nodes: BTreeMap<i32, Node>,
-    /// Something changed that may make a fetch possible.
+    /// Something changed that may make a fetch possible, from any broker.
     pub(crate) stale: bool,
+    /// Brokers of which that is true while nothing has changed for the others.
+    pub(crate) touched: BTreeSet<i32>,
     /// The next time that something may be fetched that may not be now.
-    pub(crate) wake: Option<Instant>,
+    wake: Option<Instant>,
+    /// That time has come.
+    woken: bool,
     /// Some partitions may not know yet where they start.
     pub(crate) seeking: bool,
     /// The next time that a partition may be tried again.
@@ -126,7 +135,9 @@ impl Index {
         for (name, partition) in partitions {
             partition.preferred = partition.preferred.filter(|(node, until)| *until > now && is_known(node));
             index.until = soonest(index.until, partition.preferred.map(|(_, until)| until));
-            match partition.preferred.map(|(node, _)| node).or(metadata.leader(name).filter(is_known)) {
+            partition.node =
+                partition.preferred.map(|(node, _)| node).or(metadata.leader(name).filter(is_known));
+            match partition.node {
                 Some(node) => index.by_node.entry(node).or_default().push(name.clone()),
                 None => index.leaderless.push(name.clone()),
             }
@@ -155,7 +166,9 @@ impl Fetches {
             partitions: BTreeMap::new(),
             nodes: BTreeMap::new(),
             stale: false,
+            touched: BTreeSet::new(),
             wake: None,
+            woken: false,
             seeking: false,
             retry_at: None,
             index: None,
@@ -174,22 +187,38 @@ impl Fetches {
         self.stale = true;
     }
 
-    /// What may be fetched now from brokers that have nothing to do.
+    /// Whether a look at what may be fetched would find anything new.
+    pub(crate) fn has_changed(&self) -> bool {
+        self.stale || self.woken || !self.touched.is_empty()
+    }
+
+    /// What may be fetched now from brokers that have nothing to do. Only those are looked at for which something has changed.
     pub(crate) fn plan(&mut self, now: Instant, metadata: &Metadata) -> Plan {
         let share = self.share();
+        self.woken = false;
+        let (mut all, touched) = (std::mem::take(&mut self.stale), std::mem::take(&mut self.touched));
         let index = match self.index.take() {
             Some(index) if index.until.is_none_or(|until| until > now) => index,
-            _ => Index::new(now, &mut self.partitions, metadata),
+            _ => {
+                all = true;
+                Index::new(now, &mut self.partitions, metadata)
+            }
         };
+        if all {
+            self.nodes.values_mut().for_each(|node| node.wake = None);
+        }
         let mut plan = Plan::default();
-        self.wake = index.until;
         for (id, names) in &index.by_node {
             let node = self.nodes.entry(*id).or_default();
+            if !all && !touched.contains(id) && node.wake.is_none_or(|at| at > now) {
+                continue;
+            }
+            node.wake = None;
             if node.under_way.is_some() && node.aside.is_some() {
                 continue;
             }
-            if let Some(at) = node.not_before_at(now).filter(|at| *at > now) {
-                self.wake = soonest(self.wake, Some(at));
+            node.wake = node.not_before_at(now).filter(|at| *at > now);
+            if node.wake.is_some() {
                 continue;
             }
             let most = node.portion.of_each(names.len(), share);
@@ -201,10 +230,13 @@ impl Fetches {
             let plans = if node.under_way.is_none() { &mut plan.by_node } else { &mut plan.aside };
             plans.insert(*id, wanted);
         }
+        self.wake = self.nodes.values().filter_map(|node| node.wake).chain(index.until).min();
         let fetchable = |name: &&TopicPartition| {
             self.partitions.get(*name).is_some_and(|p| p.fetchable(now, share).is_some())
         };
-        plan.leaderless = index.leaderless.iter().filter(fetchable).cloned().collect();
+        if all {
+            plan.leaderless = index.leaderless.iter().filter(fetchable).cloned().collect();
+        }
         self.index = Some(index);
         plan
     }
@@ -295,7 +327,7 @@ impl Fetches {
             self.retry_at = later.min();
             self.stale = true;
         }
-        self.stale |= self.wake.is_some_and(|at| at <= now);
+        self.woken |= self.wake.is_some_and(|at| at <= now);
     }
 
     /// When to say that time has passed.

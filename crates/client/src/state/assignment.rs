@@ -116,7 +116,10 @@ impl ConsumerState {
         let Some(partition) = self.fetches.partitions.get_mut(name) else { return };
         if partition.incarnation == incarnation {
             partition.queued = partition.queued.saturating_sub(bytes);
-            self.fetches.stale = true;
+            match partition.node {
+                Some(node) => drop(self.fetches.touched.insert(node)),
+                None => self.fetches.stale = true,
+            }
         }
     }
 }

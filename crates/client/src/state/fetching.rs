@@ -27,7 +27,7 @@ use tontine_wire::{
 
 impl ConsumerState {
     pub(super) fn send_fetches(&mut self) {
-        if !std::mem::take(&mut self.fetches.stale) || self.closing.is_some() {
+        if !self.fetches.has_changed() || self.closing.is_some() {
             return;
         }
         let plan = self.fetches.plan(self.now, self.cluster.metadata());
@@ -83,7 +83,7 @@ impl ConsumerState {
 
     /// What was asked for while a long poll is under way.
     pub(super) fn aside_responded(&mut self, id: i32, result: Result<Response, SendError>) {
-        self.fetches.stale = true;
+        self.fetches.touched.insert(id);
         let Some(node) = self.fetches.nodes.get_mut(&id) else { return };
         let Some(under_way) = node.aside.take() else { return };
         let answer = result.ok().and_then(|response| FetchResponse::try_from(response).ok());
@@ -107,7 +107,7 @@ impl ConsumerState {
     }
 
     pub(super) fn fetch_responded(&mut self, id: i32, ticket: Ticket, result: Result<Response, SendError>) {
-        self.fetches.stale = true;
+        self.fetches.touched.insert(id);
         let Some(node) = self.fetches.nodes.get_mut(&id) else { return };
         let Some(under_way) = node.under_way.take_if(|u| u.ticket == ticket) else { return };
         match result.map(FetchResponse::try_from) {
