@@ -1,5 +1,6 @@
 //! Transactions through the broker: who sees what when, who is shut out, and what a restart finds.
 
+use crate::consumer_groups::Member;
 use crate::disk::EACH;
 use crate::groups::coordinator;
 use crate::rig::{Rig, START_MS, fetch_request, produce_request, records};
@@ -95,6 +96,17 @@ impl Producer {
     }
 
     fn commit_offset(&self, rig: &mut Rig, group: &str, offset: i64) -> ErrorCode {
+        self.commit_offset_as(rig, group, offset, "", -1)
+    }
+
+    fn commit_offset_as(
+        &self,
+        rig: &mut Rig,
+        group: &str,
+        offset: i64,
+        member_id: &str,
+        generation_id_or_member_epoch: i32,
+    ) -> ErrorCode {
         let add = AddOffsetsToTxnRequest {
             transactional_id: ID.into(),
             producer_id: self.id,
@@ -109,6 +121,8 @@ impl Producer {
             group_id: group.into(),
             producer_id: self.id,
             producer_epoch: self.epoch,
+            member_id: member_id.into(),
+            generation_id_or_member_epoch,
             topics: vec![TxnOffsetCommitRequestTopic { name: "in".into(), partitions, ..Default::default() }],
             ..Default::default()
         };
@@ -277,6 +291,38 @@ fn offsets_of_a_group_count_with_the_transaction() {
     assert_eq!(producer.end(&mut rig, false), ErrorCode::NONE);
     assert_eq!(fetch_offset(&mut rig, true).committed_offset, 5);
     assert_eq!(rig.state.committed_offsets("billing").get(&TopicPartition::new("in", 0)), Some(&5));
+}
+
+#[test]
+fn offsets_of_a_consumer_group_are_taken_from_its_members_at_their_epochs_only() {
+    let mut rig = Rig::with_topic("in", 2);
+    let producer = Producer::init(&mut rig);
+    let mut a = Member::new(&mut rig, 1, "billing", "a", &["in"]);
+    a.beat(&mut rig);
+    let mut b = Member::new(&mut rig, 1, "billing", "b", &["in"]);
+    let joined = a.epoch;
+    for _ in 0..5 {
+        rig.advance(20);
+        b.beat(&mut rig);
+        a.beat(&mut rig);
+    }
+    assert_eq!((a.size(), b.size()), (1, 1));
+    let holds_0 = |member: &Member| member.has.values().flatten().any(|partition| *partition == 0);
+    let (owner, other) = if holds_0(&a) { (&a, &b) } else { (&b, &a) };
+    let mut commit = |member: &str, epoch: i32| {
+        producer.commit_offset_as(&mut rig, "billing", 5, member, epoch)
+    };
+    assert_eq!(commit(&owner.id, owner.epoch + 1), ErrorCode::ILLEGAL_GENERATION, "from the future");
+    assert_eq!(commit(&other.id, other.epoch - 1), ErrorCode::ILLEGAL_GENERATION, "it never had the partition");
+    assert_eq!(commit(&owner.id, 0), ErrorCode::ILLEGAL_GENERATION);
+    assert_eq!(commit("stranger", owner.epoch), ErrorCode::UNKNOWN_MEMBER_ID);
+    assert_eq!(commit(&owner.id, owner.epoch), ErrorCode::NONE);
+    if owner.id == a.id {
+        assert_eq!(commit(&owner.id, joined), ErrorCode::NONE, "it had the partition then, and has it still");
+    }
+    assert_eq!(fetch_offset(&mut rig, false).committed_offset, -1);
+    assert_eq!(producer.end(&mut rig, true), ErrorCode::NONE);
+    assert_eq!(fetch_offset(&mut rig, true).committed_offset, 5);
 }
 
 #[test]

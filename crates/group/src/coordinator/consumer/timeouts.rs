@@ -8,7 +8,7 @@ use crate::{
     time::{Duration, Instant},
     topics::Topics,
 };
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 /// A timer that finds records on their way looks again so much later.
 const AGAIN: Duration = Duration::from_millis(5);
@@ -121,6 +121,9 @@ impl Coordinator {
     fn refresh_consumer(&mut self, now: Instant, group: &Arc<str>, cause: Cause) {
         let wall_ms = self.wall_ms(now);
         let writing = self.is_writing(group);
+        if writing && self.consumer_group(group).is_none() {
+            return self.look_again(group, now + AGAIN);
+        }
         let (Some(stored), Some(topics)) = (self.consumer_group(group), self.volatile.topics.as_ref()) else {
             return;
         };
@@ -135,16 +138,22 @@ impl Coordinator {
             }
         }
         let wait = if writing { AGAIN } else { self.in_force(group).assignment_interval.max(AGAIN) };
+        self.look_again(group, now + wait);
+    }
+
+    fn look_again(&mut self, group: &Arc<str>, at: Instant) {
         let timers = &mut self.volatile.timers;
         let live = self.volatile.consumer.entry(group.clone()).or_default();
-        live.look_after_target(timers, group, now + wait);
+        live.look_after_target(timers, group, at);
     }
 
     /// Topics changed: all consumer groups look whether that concerns them.
     pub(in crate::coordinator) fn consumer_topics(&mut self, now: Instant, topics: &Topics) {
         self.volatile.topics = Some(topics.clone());
         let consumers = self.durable.groups().filter(|(_, group)| matches!(group, Group::Consumer(_)));
-        for id in consumers.map(|(id, _)| id.clone()).collect::<Vec<_>>() {
+        // And those that are about to be: what was decided about them knew the topics as they were.
+        let all = consumers.map(|(id, _)| id).chain(self.volatile.consumer.keys());
+        for id in all.cloned().collect::<BTreeSet<_>>() {
             self.refresh_consumer(now, &id, Cause::Coordinator);
         }
     }

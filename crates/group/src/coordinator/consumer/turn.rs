@@ -407,6 +407,8 @@ impl Coordinator {
         for group in ready {
             for deferred in self.volatile.deferred.remove(&group).unwrap_or_default() {
                 let Deferred { ticket, client, version, request, topics } = deferred;
+                // While it waited, topics may have come or gone.
+                let topics = self.volatile.topics.clone().unwrap_or(topics);
                 self.dispatch(now, ticket, &client, version, request, &topics);
             }
         }
