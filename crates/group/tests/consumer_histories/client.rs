@@ -57,7 +57,8 @@ impl Client {
     }
 
     pub(crate) fn is_quiet(&self) -> bool {
-        self.callback.is_none() && self.waiting.is_empty() && !self.looks_for_coordinator
+        let calm = self.callback.is_none() && self.member.due_callback().is_none();
+        calm && self.waiting.is_empty() && !self.looks_for_coordinator
     }
 
     /// Takes what the member says.

@@ -38,7 +38,7 @@ impl RebalanceListener for OnlyRevoked {
 
 #[tokio::test]
 async fn a_listener_without_lost_is_told_in_revoked_and_its_commit_is_refused_without_being_sent() {
-    for protocol in BOTH {
+    for protocol in ALL {
         let stage = Stage::new(&[("t", 2)]).await;
         stage.plain().fill("t", 2, 5).await.unwrap();
         let mut a = stage.seat("a", &[protocol]);
@@ -60,7 +60,7 @@ async fn a_listener_without_lost_is_told_in_revoked_and_its_commit_is_refused_wi
 
 #[tokio::test]
 async fn whatever_was_assigned_is_given_up_or_lost_exactly_once_whatever_happens() {
-    for protocol in BOTH {
+    for protocol in ALL {
         let stage = Stage::new(&[("t", 5)]).await;
         let mut seats: Vec<Seat> = Vec::new();
         let mut random = 0xfeed_u64;
@@ -156,7 +156,7 @@ impl RebalanceListener for FailsToLoad {
 
 #[tokio::test]
 async fn partitions_whose_assigned_callback_failed_deliver_nothing_until_it_succeeds() {
-    for protocol in BOTH {
+    for protocol in ALL {
         let stage = Stage::new(&[("t", 2)]).await;
         stage.plain().fill("t", 2, 5).await.unwrap();
         let mut a = stage.seat("a", &[protocol]);
@@ -204,7 +204,7 @@ async fn what_was_kept_flows_on_while_the_callback_for_what_came_in_fails() {
 
 #[tokio::test]
 async fn a_refused_commit_before_a_revocation_keeps_neither_the_callback_nor_the_partition() {
-    for protocol in BOTH {
+    for protocol in ALL {
         for code in [
             ErrorCode::ILLEGAL_GENERATION,
             ErrorCode::OFFSET_METADATA_TOO_LARGE,
@@ -280,7 +280,7 @@ impl RebalanceListener for Seeks {
 
 #[tokio::test]
 async fn a_commit_works_in_both_callbacks_and_a_seek_in_assigned_decides_where_reading_starts() {
-    for protocol in BOTH {
+    for protocol in ALL {
         let stage = Stage::new(&[("t", 2)]).await;
         stage.plain().fill("t", 2, 20).await.unwrap();
         let mut a = stage.seat("a", &[protocol]);
@@ -315,7 +315,7 @@ impl RebalanceListener for Slow {
 
 #[tokio::test]
 async fn no_record_is_handed_out_before_the_application_has_set_itself_up() {
-    for protocol in BOTH {
+    for protocol in ALL {
         let stage = Stage::new(&[("t", 3)]).await;
         stage.plain().fill("t", 3, 3).await.unwrap();
         let mut a = stage.seat("a", &[protocol]);
@@ -350,7 +350,7 @@ impl RebalanceListener for HangsOnce {
 
 #[tokio::test]
 async fn a_close_in_the_middle_of_a_revocation_ends_it_once_for_each_partition() {
-    for protocol in BOTH {
+    for protocol in ALL {
         let stage = Stage::new(&[("t", 4)]).await;
         let mut a = stage.seat("a", &[protocol]);
         let (hangs, finished) = (Arc::new(AtomicBool::new(true)), Arc::new(AtomicUsize::new(0)));

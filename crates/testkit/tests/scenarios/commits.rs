@@ -77,7 +77,7 @@ async fn settle_three(a: &mut Seat, b: &mut Seat, c: &mut Seat) {
 
 #[tokio::test]
 async fn a_member_that_commits_after_every_record_sees_no_error_while_others_come_and_go() {
-    for protocol in BOTH {
+    for protocol in ALL {
         let stage = Stage::new(&[("t", 6)]).await;
         stage.plain().fill("t", 6, 200).await.unwrap();
         let one = [protocol, ("max.poll.records", "1")];
@@ -147,7 +147,7 @@ async fn partitions_flow_after_a_rebalance_however_a_commit_before_it_ended() {
 
 #[tokio::test]
 async fn commits_on_a_timer_meet_no_refusal_in_a_rebalance_and_double_nothing() {
-    for protocol in BOTH {
+    for protocol in ALL {
         let stage = Stage::new(&[("t", 8)]).await;
         stage.plain().fill("t", 8, 20).await.unwrap();
         let often = [protocol, AUTO_COMMIT, ("auto.commit.interval.ms", "5"), ("max.poll.records", "3")];
@@ -174,7 +174,7 @@ async fn commits_on_a_timer_meet_no_refusal_in_a_rebalance_and_double_nothing() 
 
 #[tokio::test]
 async fn nothing_is_handed_out_between_the_commit_and_the_revocation_it_is_for() {
-    for protocol in BOTH {
+    for protocol in ALL {
         let stage = Stage::new(&[("t", 2)]).await;
         stage.plain().fill("t", 2, 50).await.unwrap();
         let settings = [protocol, AUTO_COMMIT, ("max.poll.records", "2")];
@@ -217,7 +217,7 @@ async fn a_commit_on_a_timer_covers_no_record_of_the_poll_that_has_not_been_foll
 
 #[tokio::test]
 async fn what_was_handed_out_is_committed_before_a_partition_moves_however_long_the_interval() {
-    for protocol in BOTH {
+    for protocol in ALL {
         let stage = Stage::new(&[("t", 2)]).await;
         stage.plain().fill("t", 2, 100).await.unwrap();
         let settings = [protocol, AUTO_COMMIT, ("auto.commit.interval.ms", "60000")];
@@ -266,7 +266,7 @@ async fn a_refused_commit_is_reported_and_the_consumer_lives_on() {
 
 #[tokio::test]
 async fn a_late_commit_for_a_partition_that_moved_away_is_refused_and_never_sent() {
-    for protocol in BOTH {
+    for protocol in ALL {
         let stage = Stage::new(&[("t", 2)]).await;
         stage.plain().fill("t", 2, 80).await.unwrap();
         let mut a = stage.seat("a", &[protocol, AUTO_COMMIT]).subscribe(&["t"]).await;
@@ -286,7 +286,7 @@ async fn a_late_commit_for_a_partition_that_moved_away_is_refused_and_never_sent
 
 #[tokio::test]
 async fn what_was_fetched_but_not_handed_out_is_neither_committed_nor_skipped() {
-    for protocol in BOTH {
+    for protocol in ALL {
         let stage = Stage::new(&[("t", 2)]).await;
         stage.plain().fill("t", 2, 2000).await.unwrap();
         let settings = [protocol, AUTO_COMMIT, ("max.poll.records", "20")];
@@ -314,7 +314,7 @@ async fn what_was_fetched_but_not_handed_out_is_neither_committed_nor_skipped() 
 
 #[tokio::test]
 async fn a_group_of_many_members_that_commit_all_the_time_settles_in_one_round_each() {
-    for protocol in BOTH {
+    for protocol in ALL {
         let stage = Stage::new(&[("t", 40)]).await;
         stage.plain().fill("t", 40, 3).await.unwrap();
         let often = [protocol, AUTO_COMMIT, ("auto.commit.interval.ms", "10")];
@@ -362,7 +362,7 @@ async fn commits_of_kept_partitions_go_on_while_an_incremental_round_is_held_up(
 
 #[tokio::test]
 async fn a_commit_that_shows_that_the_membership_is_over_ends_it_at_once() {
-    for protocol in BOTH {
+    for protocol in ALL {
         let stage = Stage::new(&[("t", 2)]).await;
         stage.plain().fill("t", 2, 10).await.unwrap();
         let slow = [protocol, ("heartbeat.interval.ms", "60000"), ("session.timeout.ms", "180000")];
@@ -384,7 +384,7 @@ async fn a_commit_that_shows_that_the_membership_is_over_ends_it_at_once() {
 
 #[tokio::test]
 async fn the_same_application_runs_unchanged_whatever_the_protocol() {
-    for protocol in BOTH {
+    for protocol in ALL {
         let stage = Stage::new(&[("t", 4)]).await;
         stage.plain().fill("t", 4, 30).await.unwrap();
         let settings = [protocol, ("max.poll.records", "3")];
@@ -422,7 +422,7 @@ fn delivered(event: &Event) -> usize {
 /// Commits asynchronously several times, then lets a rebalance come.
 #[tokio::test]
 async fn commits_that_queue_up_before_a_rebalance_all_arrive_before_the_partition_moves() {
-    for protocol in BOTH {
+    for protocol in ALL {
         let stage = Stage::new(&[("t", 2)]).await;
         stage.plain().fill("t", 2, 10).await.unwrap();
         let mut a = stage.behind_proxy("a", &[protocol]).subscribe(&["t"]).await;
@@ -466,7 +466,7 @@ impl RebalanceListener for CommitsOnce {
 
 #[tokio::test]
 async fn a_commit_in_revoked_survives_a_coordinator_that_is_loading() {
-    for protocol in BOTH {
+    for protocol in ALL {
         let stage = Stage::new(&[("t", 2)]).await;
         stage.plain().fill("t", 2, 10).await.unwrap();
         let mut a = stage.behind_proxy("a", &[protocol]);

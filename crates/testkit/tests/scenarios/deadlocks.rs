@@ -60,7 +60,7 @@ impl RebalanceListener for Draining {
 
 #[tokio::test]
 async fn a_callback_that_waits_for_work_of_its_own_runtime_ends_and_what_was_done_is_not_repeated() {
-    for protocol in BOTH {
+    for protocol in ALL {
         let stage = Stage::new(&[("t", 2)]).await;
         stage.plain().fill("t", 2, 50).await.unwrap();
         let (worker, mut wanted) = mpsc::unbounded_channel::<oneshot::Sender<()>>();
@@ -101,7 +101,7 @@ impl RebalanceListener for Stuck {
 
 #[tokio::test]
 async fn partitions_whose_callback_never_ends_are_taken_over_at_the_poll_deadline_from_what_was_committed() {
-    for protocol in BOTH {
+    for protocol in ALL {
         let stage = Stage::new(&[("t", 2)]).await;
         stage.plain().fill("t", 2, 10).await.unwrap();
         let a = stage.seat("a", &[protocol, ("max.poll.interval.ms", "400")]);
@@ -131,7 +131,7 @@ impl RebalanceListener for Seeking {
 #[tokio::test]
 async fn a_seek_in_assigned_ends_whatever_the_committed_offsets_are_answered_with() {
     for code in [ErrorCode::UNKNOWN_MEMBER_ID, ErrorCode::ILLEGAL_GENERATION, ErrorCode::NOT_COORDINATOR] {
-        for protocol in BOTH {
+        for protocol in ALL {
             let stage = Stage::new(&[("t", 1)]).await;
             stage.produce("t", 0, 10).await;
             let a = stage.behind_proxy("a", &[protocol]);
@@ -306,7 +306,7 @@ async fn a_member_that_is_put_out_while_its_callback_runs_commits_nothing_more()
 
 #[tokio::test]
 async fn a_commit_that_is_dropped_in_the_middle_of_a_round_holds_nobody_up() {
-    for protocol in BOTH {
+    for protocol in ALL {
         let stage = Stage::new(&[("t", 2)]).await;
         stage.plain().fill("t", 2, 5).await.unwrap();
         let mut a = stage.behind_proxy("a", &[protocol]).subscribe(&["t"]).await;
@@ -410,7 +410,7 @@ impl RebalanceListener for Everything {
 
 #[tokio::test]
 async fn everything_that_a_callback_may_call_ends_in_every_callback() {
-    for protocol in BOTH {
+    for protocol in ALL {
         let stage = Stage::new(&[("t", 2)]).await;
         stage.plain().fill("t", 2, 5).await.unwrap();
         let a = stage.seat("a", &[protocol]);

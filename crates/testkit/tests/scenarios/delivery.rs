@@ -19,7 +19,7 @@ async fn while_a_is_slow(a: &mut Seat, b: &mut Seat, share: usize) {
 
 #[tokio::test]
 async fn nothing_of_a_revoked_partition_is_handed_out_and_its_position_counts_only_what_was() {
-    for protocol in BOTH {
+    for protocol in ALL {
         let stage = Stage::new(&[("t", 2)]).await;
         stage.plain().fill("t", 2, 700).await.unwrap();
         let mut a = stage.seat("a", &[protocol, ("max.poll.records", "7")]);
@@ -68,7 +68,7 @@ async fn a_partition_that_is_given_back_and_taken_again_goes_on_without_a_gap_or
 
 #[tokio::test]
 async fn records_that_waited_when_their_partition_left_are_delivered_when_it_returns() {
-    for protocol in BOTH {
+    for protocol in ALL {
         let stage = Stage::new(&[("t", 2)]).await;
         stage.plain().fill("t", 2, 500).await.unwrap();
         let mut a = stage.seat("a", &[protocol, ("max.poll.records", "5")]);
@@ -93,7 +93,7 @@ async fn records_that_waited_when_their_partition_left_are_delivered_when_it_ret
 
 #[tokio::test]
 async fn each_of_very_many_partitions_is_read_once_after_a_member_came_and_went() {
-    for protocol in BOTH {
+    for protocol in ALL {
         let stage = Stage::new(&[("t", 200)]).await;
         let mut a = stage.seat("a", &[protocol]);
         a = {
@@ -117,7 +117,7 @@ async fn each_of_very_many_partitions_is_read_once_after_a_member_came_and_went(
 
 #[tokio::test]
 async fn what_was_buffered_of_a_paused_partition_is_delivered_after_two_quick_rounds() {
-    for protocol in BOTH {
+    for protocol in ALL {
         let stage = Stage::new(&[("t", 4)]).await;
         stage.plain().fill("t", 4, 10).await.unwrap();
         let mut a = stage.seat("a", &[protocol, ("max.poll.records", "3")]).subscribe(&["t"]).await;
@@ -163,7 +163,7 @@ async fn a_leader_that_changes_while_records_wait_repeats_and_skips_none() {
 
 #[tokio::test]
 async fn an_answer_to_a_fetch_of_an_earlier_ownership_is_dropped() {
-    for protocol in BOTH {
+    for protocol in ALL {
         let stage = Stage::new(&[("t", 1)]).await;
         stage.produce("t", 0, 10).await;
         let mut a = stage.behind_proxy("a", &[protocol]).subscribe(&["t"]).await;
@@ -209,7 +209,7 @@ async fn a_poll_that_is_dropped_while_it_waits_has_taken_nothing() {
 
 #[tokio::test]
 async fn members_that_come_go_and_are_killed_lose_nothing() {
-    for protocol in BOTH {
+    for protocol in ALL {
         let stage = Stage::new(&[("t", 6)]).await;
         stage.plain().fill("t", 6, 100).await.unwrap();
         let quick = [protocol, ("session.timeout.ms", "300"), ("max.poll.records", "11")];

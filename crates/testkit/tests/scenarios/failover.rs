@@ -25,7 +25,7 @@ fn nothing_was_lost(stage: &Stage, member: &str) {
 
 #[tokio::test]
 async fn restarting_every_node_in_turn_costs_no_membership() {
-    for protocol in BOTH {
+    for protocol in ALL {
         let stage = Stage::of_nodes(3, &[("t", 3)]).await;
         let mut a = stage.seat("a", &[protocol]).subscribe(&["t"]).await;
         settle(&mut [&mut a], &[3]).await;
@@ -150,7 +150,7 @@ async fn a_partition_whose_leader_dies_while_its_start_is_looked_up_starts_at_th
 
 #[tokio::test]
 async fn what_a_log_lost_may_be_committed_again_with_lower_offsets() {
-    for protocol in BOTH {
+    for protocol in ALL {
         let stage = Stage::new(&[("t", 1)]).await;
         stage.produce("t", 0, 10).await;
         let mut a = stage.seat("a", &[protocol]).subscribe(&["t"]).await;

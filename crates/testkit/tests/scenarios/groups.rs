@@ -48,7 +48,7 @@ impl Dice {
 #[tokio::test]
 async fn members_that_change_their_minds_at_random_end_with_one_owner_for_everything_wanted() {
     const TOPICS: [(&str, i32); 3] = [("t", 4), ("u", 3), ("v", 2)];
-    for protocol in BOTH {
+    for protocol in ALL {
         let stage = Stage::new(&TOPICS).await;
         let mut dice = Dice(7);
         let mut seats = Vec::new();
@@ -79,7 +79,7 @@ async fn members_that_change_their_minds_at_random_end_with_one_owner_for_everyt
 
 #[tokio::test]
 async fn subscribing_twice_in_the_middle_of_a_rebalance_ends_with_the_last_subscription() {
-    for protocol in BOTH {
+    for protocol in ALL {
         for between in 0..5 {
             let stage = Stage::new(&[("t", 2), ("u", 2), ("v", 2)]).await;
             let mut a = stage.seat("a", &[protocol]).subscribe(&["t"]).await;
@@ -99,7 +99,7 @@ async fn subscribing_twice_in_the_middle_of_a_rebalance_ends_with_the_last_subsc
 
 #[tokio::test]
 async fn subscribing_and_unsubscribing_in_quick_turns_ends_well_with_a_cluster_and_without() {
-    for protocol in BOTH {
+    for protocol in ALL {
         let stage = Stage::new(&[("t", 2)]).await;
         let mut a = stage.seat("a", &[protocol]);
         for polls in 0..12 {

@@ -276,7 +276,7 @@ async fn callbacks_that_take_longer_than_a_session_cost_no_membership() {
 
 #[tokio::test]
 async fn a_poll_that_waits_longer_than_the_poll_interval_is_a_poll_all_the_time() {
-    for protocol in BOTH {
+    for protocol in ALL {
         let stage = Stage::new(&[("t", 1)]).await;
         let mut a = stage.seat("a", &[protocol, ("max.poll.interval.ms", "100")]).subscribe(&["t"]).await;
         settle(&mut [&mut a], &[1]).await;
@@ -290,7 +290,7 @@ async fn a_poll_that_waits_longer_than_the_poll_interval_is_a_poll_all_the_time(
 
 #[tokio::test]
 async fn calls_that_hand_out_no_records_are_no_polls_and_the_loss_is_told_by_the_next_one() {
-    for protocol in BOTH {
+    for protocol in ALL {
         let stage = Stage::new(&[("t", 1)]).await;
         let mut a = stage.seat("a", &[protocol, ("max.poll.interval.ms", "100")]).subscribe(&["t"]).await;
         settle(&mut [&mut a], &[1]).await;

@@ -33,7 +33,7 @@ impl RebalanceListener for CommitsWhenAssigned {
 
 #[tokio::test]
 async fn a_partition_without_a_position_in_this_ownership_cannot_be_committed() {
-    for protocol in BOTH {
+    for protocol in ALL {
         let stage = Stage::new(&[("t", 1)]).await;
         stage.produce("t", 0, 300).await;
         let mut a = stage.behind_proxy("a", &[protocol, ("max.poll.records", "100")]).subscribe(&["t"]).await;
@@ -61,7 +61,7 @@ async fn a_partition_without_a_position_in_this_ownership_cannot_be_committed() 
 
 #[tokio::test]
 async fn what_was_read_in_an_earlier_ownership_is_never_committed_on_a_timer() {
-    for protocol in BOTH {
+    for protocol in ALL {
         let stage = Stage::new(&[("t", 1)]).await;
         stage.produce("t", 0, 600).await;
         let settings =
@@ -81,7 +81,7 @@ async fn what_was_read_in_an_earlier_ownership_is_never_committed_on_a_timer() {
 
 #[tokio::test]
 async fn a_record_of_an_earlier_ownership_cannot_be_committed_while_somebody_else_owns_the_partition() {
-    for protocol in BOTH {
+    for protocol in ALL {
         let stage = Stage::new(&[("t", 2)]).await;
         stage.plain().fill("t", 2, 100).await.unwrap();
         let mut a = stage.seat("a", &[protocol]).subscribe(&["t"]).await;
@@ -194,7 +194,7 @@ async fn no_commit_goes_back_behind_one_that_was_acknowledged_when_the_member_jo
 /// Where reading begins is what the coordinator says, whatever the application remembers.
 #[tokio::test]
 async fn a_new_ownership_begins_at_the_committed_offset_and_not_where_this_member_once_stopped() {
-    for protocol in BOTH {
+    for protocol in ALL {
         let stage = Stage::new(&[("t", 1)]).await;
         stage.produce("t", 0, 100).await;
         let mut a = stage.seat("a", &[protocol, ("max.poll.records", "60")]).subscribe(&["t"]).await;

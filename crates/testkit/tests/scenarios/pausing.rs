@@ -10,7 +10,7 @@ fn paused(seat: &Seat) -> BTreeSet<i32> {
 
 #[tokio::test]
 async fn a_kept_partition_stays_paused_and_one_that_left_and_returned_is_not() {
-    for protocol in BOTH {
+    for protocol in ALL {
         let stage = Stage::new(&[("t", 2)]).await;
         let mut a = stage.seat("a", &[protocol]).subscribe(&["t"]).await;
         settle(&mut [&mut a], &[2]).await;
@@ -19,7 +19,7 @@ async fn a_kept_partition_stays_paused_and_one_that_left_and_returned_is_not() {
         settle(&mut [&mut a, &mut b], &[1, 1]).await;
         // An eager round takes everything away, so what comes back is another ownership.
         let kept: BTreeSet<i32> = a.owns().into_iter().collect();
-        let expected = if protocol == COOPERATIVE { kept } else { BTreeSet::new() };
+        let expected = if protocol == EAGER { BTreeSet::new() } else { kept };
         assert_eq!(paused(&a), expected);
         b.close().await;
         settle(&mut [&mut a], &[2]).await;
@@ -36,7 +36,7 @@ async fn a_kept_partition_stays_paused_and_one_that_left_and_returned_is_not() {
 
 #[tokio::test]
 async fn a_paused_partition_that_was_away_goes_on_where_its_other_owner_committed() {
-    for protocol in BOTH {
+    for protocol in ALL {
         let stage = Stage::new(&[("t", 1)]).await;
         stage.produce("t", 0, 100).await;
         let mut a = stage.seat("a", &[protocol, ("max.poll.records", "10")]).subscribe(&["t"]).await;
@@ -57,7 +57,7 @@ async fn a_paused_partition_that_was_away_goes_on_where_its_other_owner_committe
 
 #[tokio::test]
 async fn resuming_what_is_not_paused_and_pausing_what_is_buffered_move_no_position() {
-    for protocol in BOTH {
+    for protocol in ALL {
         let stage = Stage::new(&[("t", 1)]).await;
         stage.produce("t", 0, 2300).await;
         let mut a = stage.seat("a", &[protocol, ("max.poll.records", "10")]).subscribe(&["t"]).await;
@@ -93,7 +93,7 @@ impl RebalanceListener for Pausing {
 
 #[tokio::test]
 async fn what_is_paused_when_it_is_assigned_loses_nothing_to_polls_that_only_keep_the_membership() {
-    for protocol in BOTH {
+    for protocol in ALL {
         let stage = Stage::new(&[("t", 4)]).await;
         stage.plain().fill("t", 4, 10).await.unwrap();
         let a = stage.seat("a", &[protocol]);

@@ -36,8 +36,11 @@ pub type Setting = (&'static str, &'static str);
 pub const EAGER: Setting = ("partition.assignment.strategy", "range");
 pub const COOPERATIVE: Setting = ("partition.assignment.strategy", "cooperative-sticky");
 pub const AUTO_COMMIT: Setting = ("enable.auto.commit", "true");
-/// What holds for both protocols is tested on both.
+pub const CONSUMER: Setting = ("group.protocol", "consumer");
+/// What holds for groups of the classic protocol, whichever way they rebalance.
 pub const BOTH: [Setting; 2] = [EAGER, COOPERATIVE];
+/// What holds for both protocols.
+pub const ALL: [Setting; 3] = [EAGER, COOPERATIVE, CONSUMER];
 
 pub struct Stage {
     pub broker: Broker,
@@ -60,7 +63,12 @@ impl Stage {
     }
 
     pub async fn built(builder: Builder, topics: &[(&str, i32)]) -> Self {
-        let mut builder = builder.config("group.min.session.timeout.ms", "100");
+        let mut builder = builder
+            .config("group.min.session.timeout.ms", "100")
+            .config("group.consumer.min.session.timeout.ms", "100")
+            .config("group.consumer.session.timeout.ms", "3000")
+            .config("group.consumer.min.heartbeat.interval.ms", "10")
+            .config("group.consumer.heartbeat.interval.ms", "50");
         for (name, partitions) in topics {
             builder = builder.topic(*name, *partitions);
         }
@@ -181,11 +189,14 @@ impl Seat {
             ("retry.backoff.max.ms", "50".into()),
             ("fetch.max.wait.ms", "50".into()),
         ];
-        for (key, value) in own {
-            builder = builder.set(key, value);
-        }
-        for (key, value) in settings {
-            builder = builder.set(key, *value);
+        let classic = !settings.contains(&CONSUMER);
+        for (key, value) in
+            own.into_iter().chain(settings.iter().map(|(key, value)| (*key, value.to_string())))
+        {
+            // With the consumer protocol these are the coordinator's.
+            if classic || !matches!(key, "session.timeout.ms" | "heartbeat.interval.ms") {
+                builder = builder.set(key, value);
+            }
         }
         let consumer = builder.build().unwrap();
         Self { consumer, proxy, log: stage.history.member(name), got: Vec::new() }

@@ -22,7 +22,7 @@ fn is_heartbeat(request: &Request) -> bool {
 
 #[tokio::test]
 async fn kept_partitions_get_their_position_although_another_round_came_before_their_offsets() {
-    for protocol in BOTH {
+    for protocol in ALL {
         let stage = Stage::new(&[("t", 4)]).await;
         stage.plain().fill("t", 4, 5).await.unwrap();
         let mut a = stage.behind_proxy("a", &[protocol]);
@@ -52,7 +52,7 @@ async fn a_poll_that_waits_is_woken_by_every_record() {
 
 #[tokio::test]
 async fn a_paused_partition_that_leaves_takes_its_pause_with_it() {
-    for protocol in BOTH {
+    for protocol in ALL {
         let stage = Stage::new(&[("t", 2)]).await;
         stage.plain().fill("t", 2, 5).await.unwrap();
         let mut a = stage.seat("a", &[protocol]).subscribe(&["t"]).await;
@@ -63,7 +63,7 @@ async fn a_paused_partition_that_leaves_takes_its_pause_with_it() {
         let mut b = stage.seat("b", &[protocol]).subscribe(&["t"]).await;
         settle(&mut [&mut a, &mut b], &[1, 1]).await;
         let kept = tp("t", a.owns()[0]);
-        if protocol == COOPERATIVE {
+        if protocol != EAGER {
             assert_eq!(a.consumer.paused(), BTreeSet::from([kept.clone()]));
         } else {
             assert_eq!(a.consumer.paused(), BTreeSet::new());
@@ -88,7 +88,7 @@ async fn a_paused_partition_that_leaves_takes_its_pause_with_it() {
 
 #[tokio::test]
 async fn room_for_records_comes_back_when_partitions_leave_with_records_unread() {
-    for protocol in BOTH {
+    for protocol in ALL {
         let stage = Stage::new(&[("t", 4)]).await;
         stage.plain().fill("t", 4, 300).await.unwrap();
         let tight = [protocol, ("fetch.queue.bytes", "2000"), ("max.poll.records", "1")];
@@ -166,7 +166,7 @@ impl RebalanceListener for WakesItself {
 
 #[tokio::test]
 async fn a_wakeup_inside_the_assigned_callback_is_reported_and_its_partitions_flow_afterwards() {
-    for protocol in BOTH {
+    for protocol in ALL {
         let stage = Stage::new(&[("t", 2)]).await;
         stage.plain().fill("t", 2, 5).await.unwrap();
         let mut a = stage.seat("a", &[protocol]);
@@ -226,7 +226,7 @@ async fn drop_polls(seat: &mut Seat, left: &AtomicUsize) {
 
 #[tokio::test]
 async fn a_callback_whose_poll_was_dropped_runs_again_to_its_end_and_its_partitions_flow() {
-    for protocol in BOTH {
+    for protocol in ALL {
         let stage = Stage::new(&[("t", 2)]).await;
         stage.plain().fill("t", 2, 5).await.unwrap();
         let mut a = stage.seat("a", &[protocol]);
@@ -302,7 +302,7 @@ async fn a_dropped_commit_takes_the_lookup_that_others_wait_for_nowhere() {
 
 #[tokio::test]
 async fn after_every_storm_of_joins_and_leaves_what_is_read_is_what_is_owned() {
-    for protocol in BOTH {
+    for protocol in ALL {
         let stage = Stage::new(&[("t", 7)]).await;
         let mut seats: Vec<Seat> = Vec::new();
         let mut random = 0x5eed_u64;
@@ -356,7 +356,7 @@ fn read(stage: &Stage) -> usize {
 
 #[tokio::test]
 async fn partitions_that_a_follower_sees_first_are_taken_up_when_the_leader_sees_them() {
-    for protocol in BOTH {
+    for protocol in ALL {
         let stage = Stage::new(&[("t", 1)]).await;
         let aging = [protocol, ("metadata.max.age.ms", "100")];
         let mut a = stage.behind_proxy("a", &aging).subscribe(&["t"]).await;
@@ -387,7 +387,7 @@ async fn partitions_that_a_follower_sees_first_are_taken_up_when_the_leader_sees
 
 #[tokio::test]
 async fn metadata_that_were_asked_for_on_other_grounds_show_the_group_its_new_partitions_as_well() {
-    for protocol in BOTH {
+    for protocol in ALL {
         let stage = Stage::of_nodes(3, &[("t", 1)]).await;
         let mut a = stage.seat("a", &[protocol]).subscribe(&["t"]).await;
         settle(&mut [&mut a], &[1]).await;
@@ -401,7 +401,7 @@ async fn metadata_that_were_asked_for_on_other_grounds_show_the_group_its_new_pa
 
 #[tokio::test]
 async fn the_leader_notices_new_partitions_of_topics_that_only_others_read() {
-    for protocol in BOTH {
+    for protocol in ALL {
         let stage = Stage::new(&[("foo", 1), ("bar", 1)]).await;
         let aging = [protocol, ("metadata.max.age.ms", "100")];
         let mut a = stage.seat("a", &aging).subscribe(&["foo"]).await;
