@@ -420,6 +420,97 @@ fn the_more_members_all_groups_have_the_less_often_each_is_asked_to_speak() {
 }
 
 #[test]
+fn heartbeats_that_make_no_sense_are_refused_as_kafka_refuses_them_and_the_group_stays_as_it_is() {
+    let mut rig = Rig::new(1, &[("group.consumer.max.size", "2")]);
+    rig.topic("t", 2);
+    let (mut a, mut b) = two_members(&mut rig, "t");
+    let conn = rig.connect(1);
+    let before = describe(&mut rig, conn, &["g"]);
+    let join = Member::new(&mut rig, 1, "g", "c", &["t"]).request();
+    let stay = ConsumerGroupHeartbeatRequest {
+        group_id: "g".into(),
+        member_id: "a".into(),
+        member_epoch: a.epoch,
+        rebalance_timeout_ms: -1,
+        ..Default::default()
+    };
+    let some = |text: &str| Some(text.to_owned());
+    for (request, code) in [
+        (join.clone(), ErrorCode::GROUP_MAX_SIZE_REACHED),
+        (ConsumerGroupHeartbeatRequest { group_id: " ".into(), ..join.clone() }, ErrorCode::INVALID_REQUEST),
+        (ConsumerGroupHeartbeatRequest { member_id: " ".into(), ..join.clone() }, ErrorCode::INVALID_REQUEST),
+        (
+            ConsumerGroupHeartbeatRequest { rebalance_timeout_ms: -1, ..join.clone() },
+            ErrorCode::INVALID_REQUEST,
+        ),
+        (
+            ConsumerGroupHeartbeatRequest { topic_partitions: None, ..join.clone() },
+            ErrorCode::INVALID_REQUEST,
+        ),
+        (ConsumerGroupHeartbeatRequest { subscribed_topic_names: None, ..join }, ErrorCode::INVALID_REQUEST),
+        (
+            ConsumerGroupHeartbeatRequest { member_epoch: a.epoch + 1, ..stay.clone() },
+            ErrorCode::FENCED_MEMBER_EPOCH,
+        ),
+        (
+            ConsumerGroupHeartbeatRequest { member_epoch: i32::MAX, ..stay.clone() },
+            ErrorCode::FENCED_MEMBER_EPOCH,
+        ),
+        (ConsumerGroupHeartbeatRequest { member_epoch: -2, ..stay.clone() }, ErrorCode::INVALID_REQUEST),
+        (
+            ConsumerGroupHeartbeatRequest { member_epoch: i32::MIN, ..stay.clone() },
+            ErrorCode::INVALID_REQUEST,
+        ),
+        (
+            ConsumerGroupHeartbeatRequest { member_id: "z".into(), ..stay.clone() },
+            ErrorCode::UNKNOWN_MEMBER_ID,
+        ),
+        (
+            ConsumerGroupHeartbeatRequest { instance_id: some("i"), ..stay.clone() },
+            ErrorCode::UNKNOWN_MEMBER_ID,
+        ),
+        (ConsumerGroupHeartbeatRequest { instance_id: some(""), ..stay.clone() }, ErrorCode::INVALID_REQUEST),
+        (
+            ConsumerGroupHeartbeatRequest { server_assignor: some("x"), ..stay.clone() },
+            ErrorCode::UNSUPPORTED_ASSIGNOR,
+        ),
+        (
+            ConsumerGroupHeartbeatRequest { subscribed_topic_regex: some("["), ..stay },
+            ErrorCode::INVALID_REGULAR_EXPRESSION,
+        ),
+    ] {
+        let shown = format!("{request:?}");
+        let answer = rig.ask(conn, 1, request);
+        assert_eq!((answer.error_code, answer.member_id, answer.assignment), (code, None, None), "{shown}");
+        assert!(answer.error_message.is_some(), "{shown}");
+    }
+    assert_eq!(describe(&mut rig, conn, &["g"]), before);
+    assert!(a.beat(&mut rig).error_code.is_ok() && b.beat(&mut rig).error_code.is_ok());
+}
+
+#[test]
+fn an_instance_id_belongs_to_one_member_until_that_one_leaves() {
+    let mut rig = Rig::with_topic("t", 2);
+    let conn = rig.connect(1);
+    let join = |rig: &mut Rig, id: &str, epoch: i32| {
+        let mut request = Member::new(rig, 1, "g", id, &["t"]).request();
+        (request.instance_id, request.member_epoch) = (Some("i1".into()), epoch);
+        rig.ask(conn, 1, request)
+    };
+    assert_eq!(join(&mut rig, "a", 0).error_code, ErrorCode::NONE);
+    assert_eq!(join(&mut rig, "b", 0).error_code, ErrorCode::UNRELEASED_INSTANCE_ID);
+    assert_eq!(join(&mut rig, "b", 2).error_code, ErrorCode::FENCED_INSTANCE_ID);
+    assert_eq!(join(&mut rig, "a", -2).error_code, ErrorCode::NONE);
+    let returned = join(&mut rig, "b", 0);
+    assert_eq!(
+        (returned.error_code, returned.member_epoch),
+        (ErrorCode::NONE, 2),
+        "the same epoch: nothing moved"
+    );
+    assert_eq!(join(&mut rig, "a", 2).error_code, ErrorCode::FENCED_INSTANCE_ID);
+}
+
+#[test]
 fn only_assignors_that_the_broker_was_given_can_be_asked_for_and_the_first_is_the_default() {
     let mut rig = Rig::new(1, &[("group.consumer.assignors", "range")]);
     rig.topic("t", 2);

@@ -309,11 +309,14 @@ fn offsets_of_a_consumer_group_are_taken_from_its_members_at_their_epochs_only()
     assert_eq!((a.size(), b.size()), (1, 1));
     let holds_0 = |member: &Member| member.has.values().flatten().any(|partition| *partition == 0);
     let (owner, other) = if holds_0(&a) { (&a, &b) } else { (&b, &a) };
-    let mut commit = |member: &str, epoch: i32| {
-        producer.commit_offset_as(&mut rig, "billing", 5, member, epoch)
-    };
+    let mut commit =
+        |member: &str, epoch: i32| producer.commit_offset_as(&mut rig, "billing", 5, member, epoch);
     assert_eq!(commit(&owner.id, owner.epoch + 1), ErrorCode::ILLEGAL_GENERATION, "from the future");
-    assert_eq!(commit(&other.id, other.epoch - 1), ErrorCode::ILLEGAL_GENERATION, "it never had the partition");
+    assert_eq!(
+        commit(&other.id, other.epoch - 1),
+        ErrorCode::ILLEGAL_GENERATION,
+        "it never had the partition"
+    );
     assert_eq!(commit(&owner.id, 0), ErrorCode::ILLEGAL_GENERATION);
     assert_eq!(commit("stranger", owner.epoch), ErrorCode::UNKNOWN_MEMBER_ID);
     assert_eq!(commit(&owner.id, owner.epoch), ErrorCode::NONE);
