@@ -45,10 +45,20 @@ pub struct Entry {
     kinds: Vec<Kind>,
     deadline: Duration,
     settings: Settings,
+    client: Option<Client>,
     body: Body,
 }
 
+/// Says why a client that a body needs cannot be had here.
+type Client = fn() -> Option<String>;
+
 impl Entry {
+    /// Needs a client of others that may not be there.
+    pub fn client(&mut self, missing: Client) -> &mut Self {
+        self.client = Some(missing);
+        self
+    }
+
     /// Starts embedded brokers with these settings.
     pub fn embedded_with(&mut self, settings: Settings) -> &mut Self {
         self.settings = settings;
@@ -155,6 +165,7 @@ impl Suite {
             kinds: vec![Kind::Embedded, Kind::Apache],
             deadline: DEADLINE,
             settings: &[],
+            client: None,
             body,
         });
         &mut self.entries[at]
@@ -182,6 +193,7 @@ impl Entry {
                 needs_java: self.needs_java || *kind == Kind::Apache,
                 deadline: self.deadline,
                 settings: self.settings,
+                client: self.client,
                 body: self.body.clone(),
                 shared: shared.clone(),
             };
@@ -208,13 +220,15 @@ struct Run {
     needs_java: bool,
     deadline: Duration,
     settings: Settings,
+    client: Option<Client>,
     body: Body,
     shared: Arc<Shared>,
 }
 
 impl Run {
     fn start(self) -> Result<Completion, Failed> {
-        if let Some(reason) = apache::unavailable().filter(|_| self.needs_java) {
+        let java = || apache::unavailable().filter(|_| self.needs_java).map(str::to_owned);
+        if let Some(reason) = java().or_else(|| self.client.and_then(|missing| missing())) {
             return if in_ci() { Err(reason.into()) } else { Ok(Completion::ignored_with(reason)) };
         }
         if self.kind == Kind::Embedded {

@@ -3,9 +3,11 @@
 //! A client is fetched through its language's registry in the version named here, once, into the cache. A tool that is
 //! missing, or a registry that cannot be reached, is a [`Missing`]: such a test is skipped by name, or fails in CI.
 
+mod member;
 mod python;
 
-pub use python::{CONFLUENT_KAFKA_VERSION, python};
+pub use member::ForeignMember;
+pub use python::{CONFLUENT_KAFKA_VERSION, LibrdkafkaSettings, python};
 
 use std::path::PathBuf;
 
@@ -42,4 +44,9 @@ fn run(command: &mut std::process::Command) -> Result<String, crate::Failure> {
         return Ok(text(&output.stdout));
     }
     Err(crate::failure!("{name} failed: {} {}", text(&output.stdout), text(&output.stderr)))
+}
+
+/// A small hash of a text, to see that it has changed (FNV-1a).
+pub(crate) fn crc(text: &str) -> u32 {
+    text.bytes().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
 }

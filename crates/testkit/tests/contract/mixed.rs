@@ -3,6 +3,7 @@
 use std::time::Duration;
 use tontine_group::TopicPartition;
 use tontine_testkit::cluster::Cluster;
+use tontine_testkit::foreign::ForeignMember;
 use tontine_testkit::history::History;
 use tontine_testkit::invariants::Evidence;
 use tontine_testkit::java::{JavaMember, JavaSettings};
@@ -59,7 +60,7 @@ impl Mixed {
         Member::start(&self.history, "ours", plan.set("client.id", "ours"))
     }
 
-    fn java(&self) -> Result<JavaMember, Failure> {
+    fn java(&self) -> Result<ForeignMember, Failure> {
         let settings = JavaSettings::new(&self.cluster.bootstrap_servers(), &self.group, &[&self.topic]);
         let settings =
             settings.assignor(&self.assignor).set("client.id", "java").set("session.timeout.ms", "3000");
