@@ -34,6 +34,22 @@ fn main() -> ExitCode {
         "places",
         "not_offered",
     ];
-    let trials = confluent.map(|name| trial::trial("confluent", foreign::python, &[name]));
-    libtest_mimic::run(&arguments, trials.into()).exit_code()
+    let franz_go = [
+        "records",
+        "stream",
+        "group_range",
+        "group_cooperative",
+        "group_consumer",
+        "transactions",
+        "fencing",
+        "topics",
+        "configs",
+        "groups",
+        "places",
+        "not_offered",
+    ];
+    let mut trials = Vec::new();
+    trials.extend(confluent.map(|name| trial::trial("confluent", foreign::python, &[name])));
+    trials.extend(franz_go.map(|name| trial::trial("franz_go", foreign::golang, &[name])));
+    libtest_mimic::run(&arguments, trials).exit_code()
 }

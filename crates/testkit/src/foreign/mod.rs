@@ -3,9 +3,11 @@
 //! A client is fetched through its language's registry in the version named here, once, into the cache. A tool that is
 //! missing, or a registry that cannot be reached, is a [`Missing`]: such a test is skipped by name, or fails in CI.
 
+mod golang;
 mod member;
 mod python;
 
+pub use golang::golang;
 pub use member::ForeignMember;
 pub use python::{CONFLUENT_KAFKA_VERSION, LibrdkafkaSettings, python};
 
