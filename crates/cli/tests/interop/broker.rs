@@ -1,6 +1,6 @@
 //! `tontine broker` as a process that ends and comes back: same address, same data directory.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
@@ -17,6 +17,10 @@ const SETTINGS: [&str; 4] = [
     "group.consumer.heartbeat.interval.ms=300",
     "group.consumer.min.session.timeout.ms=1000",
 ];
+
+/// How often another port is tried, and what a broker says whose port is taken.
+const ATTEMPTS: usize = 10;
+const TAKEN: &str = "another process listens there";
 
 /// A running broker.
 pub struct Broker {
@@ -40,8 +44,18 @@ impl Broker {
         let folder = tempfile::TempDir::with_prefix("tontine-interop-");
         let folder = folder.map_err(|e| failure!("no temporary folder: {e}"))?;
         let mut broker = Self { folder, port: free_port()?, process: None };
-        broker.run().await?;
-        Ok(broker)
+        // Somebody else may take the port in the moment before the broker does.
+        for _ in 0..ATTEMPTS {
+            match broker.run().await {
+                Err(_) if broker.said().contains(TAKEN) => {
+                    broker.end(Ending::Kill).await?;
+                    std::fs::write(broker.log(), "").map_err(|e| failure!("no log: {e}"))?;
+                    broker.port = free_port()?;
+                }
+                ran => return ran.map(|()| broker),
+            }
+        }
+        Err(failure!("no port stays free"))
     }
 
     pub fn address(&self) -> String {
@@ -75,8 +89,7 @@ impl Broker {
         let mut arguments = vec!["broker".to_owned(), "--listen".to_owned(), self.address()];
         arguments.extend(["--data-dir".to_owned(), self.folder().join("data").display().to_string()]);
         arguments.extend(SETTINGS.iter().flat_map(|setting| ["--config".to_owned(), (*setting).to_owned()]));
-        let log = self.folder().join("broker.log");
-        let log = std::fs::File::options().create(true).append(true).open(&log);
+        let log = std::fs::File::options().create(true).append(true).open(self.log());
         let log = log.map_err(|e| failure!("no log: {e}"))?;
         let program = env!("CARGO_BIN_EXE_tontine");
         let process = Guarded::spawn("broker", program, &arguments, &[], Stdio::piped(), Stdio::from(log))?;
@@ -98,7 +111,11 @@ impl Broker {
 
     /// What it said on standard error, in all its lives.
     pub fn said(&self) -> String {
-        std::fs::read_to_string(self.folder().join("broker.log")).unwrap_or_default()
+        std::fs::read_to_string(self.log()).unwrap_or_default()
+    }
+
+    fn log(&self) -> PathBuf {
+        self.folder().join("broker.log")
     }
 }
 

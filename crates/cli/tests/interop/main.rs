@@ -48,8 +48,23 @@ fn main() -> ExitCode {
         "places",
         "not_offered",
     ];
+    let java = [
+        "stream",
+        "group_range",
+        "group_cooperative",
+        "group_consumer",
+        "transactions",
+        "fencing",
+        "tools_topics",
+        "tools_groups",
+        "tools_data",
+        "word_count",
+    ];
+    let rust = ["rskafka", "rdkafka_group", "rdkafka_transactions"];
     let mut trials = Vec::new();
     trials.extend(confluent.map(|name| trial::trial("confluent", foreign::python, &[name])));
     trials.extend(franz_go.map(|name| trial::trial("franz_go", foreign::golang, &[name])));
+    trials.extend(java.map(|name| trial::trial("java", foreign::java, &[name])));
+    trials.extend(rust.map(|name| trial::trial("rust", foreign::rust, &[name])));
     libtest_mimic::run(&arguments, trials).exit_code()
 }

@@ -1,8 +1,7 @@
 //! franz-go, built from the Go module proxy in the versions of `clients/go/go.mod`.
 
-use super::{Missing, Program, clients, crc, run};
+use super::{Missing, Program, clients, crc_of, run};
 use crate::cache::Shelf;
-use crate::{Failure, failure};
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::OnceLock;
@@ -28,7 +27,7 @@ fn built() -> Result<PathBuf, Missing> {
     if version(&said).is_none_or(|found| found < OLDEST_GO) {
         return Err(format!("{said}; franz-go needs Go {major}.{minor} or later"));
     }
-    let made = sources().and_then(|hash| {
+    let made = crc_of(&clients("go")).and_then(|hash| {
         Shelf::named("clients")?.once(&format!("franz-go-{hash:08x}"), |folder| {
             let mut build = Command::new("go");
             build
@@ -39,18 +38,6 @@ fn built() -> Result<PathBuf, Missing> {
         })
     });
     made.map_err(|e| format!("franz-go cannot be built: {e}"))
-}
-
-/// A number that changes with the program and with the versions of what it uses.
-fn sources() -> Result<u32, Failure> {
-    let folder = clients("go");
-    let unreadable = |e: std::io::Error| failure!("cannot read {}: {e}", folder.display());
-    let mut files = std::fs::read_dir(&folder)
-        .and_then(|entries| entries.map(|entry| Ok(entry?.path())).collect::<Result<Vec<_>, _>>())
-        .map_err(unreadable)?;
-    files.sort();
-    let texts: Result<Vec<String>, _> = files.iter().map(std::fs::read_to_string).collect();
-    Ok(crc(&texts.map_err(unreadable)?.concat()))
 }
 
 /// Reads `go version go1.26.8 linux/amd64`.
