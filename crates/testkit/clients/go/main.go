@@ -95,7 +95,9 @@ func records() {
 func stream() {
 	name := topic("stream", 4)
 	cl := client(kgo.ProducerLinger(2 * time.Millisecond))
-	total := 0
+	// A producer that is cut off before it has its identity takes that for a missing login, and gives up.
+	produce(cl, name, 0, 4, 4)
+	total := 4
 	for _, how := range []string{"graceful", "kill", ""} {
 		for i := total; i < total+10_000; i++ {
 			record := &kgo.Record{Topic: name, Partition: int32(i % 4), Value: []byte(fmt.Sprint(i))}
