@@ -66,5 +66,15 @@ fn main() -> ExitCode {
     trials.extend(franz_go.map(|name| trial::trial("franz_go", foreign::golang, &[name])));
     trials.extend(java.map(|name| trial::trial("java", foreign::java, &[name])));
     trials.extend(rust.map(|name| trial::trial("rust", foreign::rust, &[name])));
+    if arguments.filter.is_none() && !arguments.list {
+        prepare();
+    }
     libtest_mimic::run(&arguments, trials).exit_code()
+}
+
+/// Fetches and builds all clients while the first ones are already at work. What is missing is said by the tests.
+fn prepare() {
+    for find in [foreign::python, foreign::golang, foreign::java, foreign::rust] {
+        std::thread::spawn(move || drop(find()));
+    }
 }

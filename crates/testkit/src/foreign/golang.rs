@@ -28,7 +28,7 @@ fn built() -> Result<PathBuf, Missing> {
         return Err(format!("{said}; franz-go needs Go {major}.{minor} or later"));
     }
     let made = crc_of(&clients("go")).and_then(|hash| {
-        Shelf::named("clients")?.once(&format!("franz-go-{hash:08x}"), |folder| {
+        Shelf::named("clients/go")?.once(&format!("interop-{hash:08x}"), |folder| {
             let mut build = Command::new("go");
             build
                 .args(["build", "-mod=readonly", "-buildvcs=false", "-o"])

@@ -34,7 +34,7 @@ fn packages() -> Result<PathBuf, Missing> {
     let tools = run(Command::new("python3").args(["-m", "pip", "--version"]));
     tools.map_err(|e| format!("no python3 with pip on the PATH ({e})"))?;
     let name = format!("confluent-kafka-{CONFLUENT_KAFKA_VERSION}");
-    let made = Shelf::named("clients").and_then(|shelf| shelf.once(&name, install));
+    let made = Shelf::named("clients/python").and_then(|shelf| shelf.once(&name, install));
     made.map_err(|e| format!("confluent-kafka {CONFLUENT_KAFKA_VERSION} cannot be had: {e}"))
 }
 

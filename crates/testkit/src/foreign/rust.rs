@@ -3,7 +3,7 @@
 use super::{Missing, Program, clients, crc_of, run};
 use crate::cache::{Shelf, cache_dir};
 use crate::{Failure, failure};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
@@ -21,9 +21,11 @@ fn built() -> Result<PathBuf, Missing> {
             .map_err(|_| format!("no {tool} on the PATH; the crate rdkafka builds librdkafka with it"))?;
     }
     let made = sources().and_then(|hash| {
-        Shelf::named("clients")?.once(&format!("rust-{hash:08x}"), |folder| {
-            let target = cache_dir().join("clients").join("rust-target");
+        Shelf::named("clients/rust")?.once(&format!("interop-{hash:08x}"), |folder| {
+            let target = cache_dir().join("clients/rust/target");
             let mut build = Command::new(env!("CARGO"));
+            // The compiler beside this cargo: rskafka's sources name another one, which may not be there.
+            build.env("RUSTC", Path::new(env!("CARGO")).with_file_name("rustc"));
             build.args(["build", "--quiet", "--locked"]).current_dir(clients("rust"));
             run(build.env("CARGO_TARGET_DIR", &target))?;
             std::fs::copy(target.join("debug/interop"), folder.join("interop"))
