@@ -7,7 +7,7 @@ use crate::{
     client::{After, Client, Doing, Wish},
     fact::{Fact, Life},
     workload::Commits,
-    world::{GROUP, World},
+    world::{GROUP, PATTERN, World},
 };
 use std::{collections::BTreeSet, time::Duration};
 use tontine::{
@@ -48,7 +48,10 @@ impl World {
 
     fn flush(&mut self, client: &mut Client) {
         for entry in client.desk.audit_entries() {
-            self.audit.add(client.life.to_string(), entry);
+            // The logs do not say which topic of a name is meant.
+            if self.birth(&entry.partition.topic) == 1 {
+                self.audit.add(client.life.to_string(), entry);
+            }
         }
         let commands: Vec<_> = client.desk.commands().collect();
         // The machine has nothing new to say when it was told nothing.
@@ -166,8 +169,13 @@ impl World {
             self.told(client, result);
         }
         self.exchange(client);
-        if client.desk.subscription().is_empty() {
-            let result = client.desk.subscribe(self.wanted.clone());
+        if !client.subscribed {
+            client.subscribed = true;
+            let result = if client.profile.pattern {
+                client.desk.subscribe_pattern(PATTERN)
+            } else {
+                client.desk.subscribe(self.wanted.clone())
+            };
             self.told(client, result);
         }
         let result = client.desk.begin_poll(client.clock(self.now));
@@ -190,7 +198,9 @@ impl World {
 
     /// Goes back a little in a partition that it has read from.
     fn seek(&mut self, client: &mut Client) {
-        let consumed = client.desk.consumed();
+        let mut consumed = client.desk.consumed();
+        // In a topic that came again the old place means nothing.
+        consumed.retain(|(name, _)| self.topics.contains(&*name.topic) && self.birth(&name.topic) == 1);
         let Some((name, at)) = self.random.pick(&consumed) else { return };
         let to = (at.offset - i64::try_from(self.random.below(20)).unwrap_or(0)).max(0);
         if client.desk.seek(&name, &OffsetAndMetadata::new(to)).is_ok() {
@@ -235,30 +245,57 @@ impl World {
 
     fn handed_out(&mut self, client: &mut Client, records: &Records) -> Step {
         for run in records.partitions() {
-            let (mut first, mut next) = (None, 0);
+            // What is handed out without a break, and of which topic of that name.
+            let mut pieces: Vec<(u32, i64, i64)> = Vec::new();
             for record in run.iter() {
                 if let Some(handler) = &mut client.handler {
                     handler(&record);
                 }
-                if !self.holds_what_it_should(run.partition(), &record)
-                    || first.is_some() && record.offset() != next
-                {
+                let Some(birth) = self.birth_of(run.partition(), &record) else {
                     let why = format!("offset {} holds {:?}", record.offset(), record.value());
                     self.record(Fact::Garbled(client.life, run.partition().clone(), why));
+                    continue;
+                };
+                match pieces.last_mut() {
+                    Some((same, _, next)) if *same == birth && *next == record.offset() => *next += 1,
+                    _ => pieces.push((birth, record.offset(), record.offset() + 1)),
                 }
-                first.get_or_insert(record.offset());
-                next = record.offset() + 1;
             }
-            let Some(first) = first else { continue };
-            self.counts.add("records handed out", u64::try_from(next - first).unwrap_or(0));
-            self.name_members(client, run.partition());
-            self.record(Fact::Delivered(client.life, run.partition().clone(), first, next));
+            for (birth, first, next) in pieces {
+                self.handed_out_piece(client, run.partition(), birth, first, next);
+            }
         }
         self.work(client)
     }
 
-    fn holds_what_it_should(&self, partition: &TopicPartition, record: &Record<'_>) -> bool {
-        self.foreign_records || record.value() == Some(format!("{partition}:{}", record.offset()).as_bytes())
+    fn handed_out_piece(
+        &mut self,
+        client: &Client,
+        what: &TopicPartition,
+        birth: u32,
+        first: i64,
+        next: i64,
+    ) {
+        self.counts.add("records handed out", u64::try_from(next - first).unwrap_or(0));
+        if birth != self.birth(&what.topic) || !self.topics.contains(&*what.topic) {
+            // It was fetched before the topic was deleted.
+            self.counts.count("records handed out of topics that are gone");
+            return self.record(Fact::Stale(client.life, what.clone(), first, next));
+        }
+        self.name_members(client, what);
+        self.record(Fact::Delivered(client.life, what.clone(), first, next));
+    }
+
+    /// Of which topic of that name a record is; nothing when nobody wrote it there.
+    fn birth_of(&self, partition: &TopicPartition, record: &Record<'_>) -> Option<u32> {
+        let now = self.birth(&partition.topic);
+        if self.foreign_records {
+            return Some(now);
+        }
+        let holds = |birth: &u32| {
+            record.value() == Some(self.value_at(partition, *birth, record.offset()).as_bytes())
+        };
+        (1..=now).rev().find(holds)
     }
 
     /// Who is a member matters when two hold one partition.
@@ -418,6 +455,7 @@ impl World {
             return self.listen(client, None);
         }
         client.desk.finish_leaving();
+        client.subscribed = false;
         self.record(Fact::Left(client.life));
         if forever {
             client.desk.close(CLOSE);

@@ -7,6 +7,7 @@ use crate::{
     world::{Happening, INSIDE, World},
 };
 use bytes::Bytes;
+use std::time::Duration;
 use tontine::TopicPartition;
 use tontine_broker::{BrokerOutput, ConnId, NodeId};
 use tontine_group::coordinator::GroupState;
@@ -38,10 +39,45 @@ impl World {
         let Some(link) = self.links.get_mut(&id).filter(|link| !link.busy) else { return };
         let Some(frame) = link.queue.pop_front() else { return };
         link.busy = true;
+        if let Some(time) = self.gate_for(&frame) {
+            return self.hold_back(id, frame, time);
+        }
+        let Some(link) = self.links.get_mut(&id) else { return };
         // What a black hole has taken is not answered when it sees again either.
         link.swallows |= self.broker.nodes().get(&link.node).is_some_and(|node| node.black_hole);
         self.look_at(id, &frame);
         self.broker.handle_frame(self.now, ConnId(id), frame);
+    }
+
+    /// How long a request is held back, if there is a gate for its kind. Each gate holds back one.
+    fn gate_for(&mut self, frame: &Bytes) -> Option<Duration> {
+        if self.gates.is_empty() {
+            return None;
+        }
+        let start = RequestStart::get(&mut Reader::new(frame.clone())).ok()?;
+        let at = self.gates.iter().position(|(key, _)| *key as i16 == start.key)?;
+        Some(self.gates.remove(at).1)
+    }
+
+    fn hold_back(&mut self, id: u64, frame: Bytes, time: Duration) {
+        let Some(link) = self.links.get_mut(&id) else { return };
+        link.queue.push_front(frame);
+        let what = format!("a request of {} is held back for {} ms", link.life, time.as_millis());
+        self.gated.insert(id);
+        self.counts.count("requests held back");
+        self.record(Fact::Done(what));
+        self.schedule(self.now + time, Happening::Opens(id));
+    }
+
+    /// What was held back on a connection goes on.
+    pub(crate) fn open_gate(&mut self, id: u64) {
+        if self.gated.remove(&id)
+            && let Some(link) = self.links.get_mut(&id)
+        {
+            link.busy = false;
+            self.serve(id);
+            self.pump_broker();
+        }
     }
 
     fn look_at(&mut self, id: u64, frame: &Bytes) {
@@ -108,6 +144,9 @@ impl World {
     fn reply(&mut self, id: u64, version: i16, correlation_id: i32, mut response: Response) {
         if let Some(lie) = &mut self.lie {
             lie.tell(&mut response);
+        }
+        if self.throttle.0 > self.now {
+            slow_down(&mut response, self.throttle.1);
         }
         if self.verbose {
             self.say_answer(id, &response);
@@ -204,6 +243,24 @@ impl World {
         self.broker.handle_disconnected(self.now, conn);
         self.pump_broker();
         self.inside.take()
+    }
+}
+
+/// Asks for patience.
+fn slow_down(response: &mut Response, ms: i32) {
+    match response {
+        Response::Fetch(answer) => answer.throttle_time_ms = ms,
+        Response::Metadata(answer) => answer.throttle_time_ms = ms,
+        Response::OffsetCommit(answer) => answer.throttle_time_ms = ms,
+        Response::OffsetFetch(answer) => answer.throttle_time_ms = ms,
+        Response::ListOffsets(answer) => answer.throttle_time_ms = ms,
+        Response::FindCoordinator(answer) => answer.throttle_time_ms = ms,
+        Response::JoinGroup(answer) => answer.throttle_time_ms = ms,
+        Response::SyncGroup(answer) => answer.throttle_time_ms = ms,
+        Response::Heartbeat(answer) => answer.throttle_time_ms = ms,
+        Response::LeaveGroup(answer) => answer.throttle_time_ms = ms,
+        Response::ConsumerGroupHeartbeat(answer) => answer.throttle_time_ms = ms,
+        _ => {}
     }
 }
 

@@ -31,6 +31,8 @@ pub enum Fact {
     Returned(Life, StepKind, Vec<TopicPartition>),
     /// Records of one partition were handed out by a poll: from this offset up to, and without, that one.
     Delivered(Life, TopicPartition, i64, i64),
+    /// Records came, from this offset up to that one, of a topic that had been deleted by then.
+    Stale(Life, TopicPartition, i64, i64),
     /// Records came that nobody wrote there.
     Garbled(Life, TopicPartition, String),
     /// The application goes on at another offset.
@@ -66,6 +68,28 @@ pub enum Fact {
         /// How long that took.
         time: Duration,
     },
+    /// Where a member stands in a partition, and where its log ends, when everything has been handed out.
+    Position(Life, TopicPartition, i64, i64),
+    /// What is kept for a member at rest.
+    Keeps {
+        /// Whose.
+        who: Life,
+        /// Its connections.
+        connections: usize,
+        /// What its machine has said and it has not heard.
+        unheard: usize,
+        /// How many brokers there are.
+        nodes: usize,
+    },
+    /// When a member at rest wants to be woken, and when it has to be at the latest.
+    Wakes(Life, Option<Duration>, Duration),
+    /// The group as a coordinator has it that has just read its log, and as the one before had it.
+    Replayed {
+        /// As it was before.
+        live: String,
+        /// As it was read.
+        read: String,
+    },
     /// What members wrote down does not fit together.
     Unfit(String),
     /// More happened at one point in time than can be right.
@@ -96,6 +120,9 @@ impl fmt::Display for Fact {
             Self::Began(who, kind, what) => write!(f, "{who} hears {kind:?} {}", list(what)),
             Self::Returned(who, kind, what) => write!(f, "{who} has handled {kind:?} {}", list(what)),
             Self::Delivered(who, what, from, to) => write!(f, "{who} gets {what} {from}..{to}"),
+            Self::Stale(who, what, from, to) => {
+                write!(f, "{who} gets {what} {from}..{to}, of a topic that is gone")
+            }
             Self::Garbled(who, what, why) => write!(f, "{who} gets garbled records of {what}: {why}"),
             Self::Sought(who, what, to) => write!(f, "{who} seeks to {to} in {what}"),
             Self::Members(names) => write!(f, "the coordinator's members are {names:?}"),
@@ -112,6 +139,16 @@ impl fmt::Display for Fact {
                 let seconds = time.as_secs_f64();
                 write!(f, "at rest: {members} members, {requests} requests, {joins} joins in {seconds:.1} s")
             }
+            Self::Position(who, what, at, end) => write!(f, "{who} is at {at} of {end} in {what}"),
+            Self::Keeps { who, connections, unheard, .. } => {
+                write!(f, "{who} has {connections} connections and has not heard {unheard} things")
+            }
+            Self::Wakes(who, Some(after), _) => write!(f, "{who} wakes after {} ms", after.as_millis()),
+            Self::Wakes(who, None, _) => write!(f, "{who} never wakes by itself"),
+            Self::Replayed { live, read } if live == read => {
+                f.write_str("the log holds what the coordinator has")
+            }
+            Self::Replayed { .. } => f.write_str("the log does not hold what the coordinator has"),
             Self::Unfit(what) => write!(f, "the members' own logs: {what}"),
             Self::Storm(what) => write!(f, "storm: {what}"),
             Self::Log(what, from, to) => write!(f, "{what} holds {from}..{to}"),

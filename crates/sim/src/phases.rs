@@ -7,7 +7,7 @@ use crate::{
     fact::Fact,
     report::Failure,
     workload::Protocols,
-    world::{Happening, World},
+    world::{GROUP, Happening, World},
 };
 use std::time::Duration;
 use tontine_group::coordinator::GroupState;
@@ -42,6 +42,8 @@ impl World {
             self.write_records(&name, 2);
         }
         self.settle(WAVE);
+        self.say_positions();
+        self.replay_the_log();
         self.finish(seed, cuts)
     }
 
@@ -148,6 +150,51 @@ impl World {
         self.run_until(self.now + REST);
         let (members, requests, joins) = (self.clients.len(), self.requests, self.joins);
         self.record(Fact::Rested { members, requests, joins, time: REST });
+        self.say_what_is_kept();
+    }
+
+    fn say_what_is_kept(&mut self) {
+        let nodes = self.broker.nodes().len();
+        // Its clock may be slower, and what it waits for may have come this moment.
+        let latest = Duration::from_millis(self.plan.heartbeat) + Duration::from_millis(100);
+        let mut facts = Vec::new();
+        for client in self.clients.values() {
+            let (who, connections, unheard) = (client.life, client.links.len(), client.inbox.len());
+            facts.push(Fact::Keeps { who, connections, unheard, nodes });
+            let after = client.timer.map(|at| at.saturating_since(self.now));
+            facts.push(Fact::Wakes(who, after, latest));
+        }
+        facts.into_iter().for_each(|fact| self.record(fact));
+    }
+
+    /// Says where everybody stands: everything has been handed out.
+    fn say_positions(&mut self) {
+        let mut facts = Vec::new();
+        for client in self.clients.values() {
+            for (name, at) in client.desk.consumed() {
+                if let Some((_, end)) = self.broker.log_offsets(&name.topic, name.partition) {
+                    facts.push(Fact::Position(client.life, name, at.offset, end));
+                }
+            }
+        }
+        facts.into_iter().for_each(|fact| self.record(fact));
+    }
+
+    /// Another node becomes the coordinator, and has to know what the one before knew.
+    fn replay_the_log(&mut self) {
+        let now = self.broker.coordinator_of(GROUP);
+        let Some(other) = self.broker.nodes().keys().copied().find(|id| Some(*id) != now) else { return };
+        let live = self.what_the_log_should_hold();
+        self.coordinate_at(other);
+        let read = self.what_the_log_should_hold();
+        self.record(Fact::Replayed { live, read });
+    }
+
+    fn what_the_log_should_hold(&self) -> String {
+        let Some(mut group) = self.group() else { return "nothing".into() };
+        // Requests that wait are asked again.
+        group.members.iter_mut().for_each(|member| (member.joining, member.syncing) = (false, false));
+        format!("{group:?}, {:?}", self.broker.committed_offsets(GROUP))
     }
 
     /// Puts together what members wrote down.

@@ -11,11 +11,28 @@ use std::time::Duration;
 use tontine::TopicPartition;
 use tontine_wire::{
     api::{
+        ApiKey,
         create_partitions::{CreatePartitionsRequest, CreatePartitionsTopic},
         produce::{PartitionProduceData, ProduceRequest, TopicProduceData},
     },
     records::{BatchBuilder, Compression},
 };
+
+/// What gates are for.
+const GATES: [ApiKey; 12] = [
+    ApiKey::JoinGroup,
+    ApiKey::SyncGroup,
+    ApiKey::Heartbeat,
+    ApiKey::LeaveGroup,
+    ApiKey::ConsumerGroupHeartbeat,
+    ApiKey::OffsetCommit,
+    ApiKey::OffsetFetch,
+    ApiKey::ListOffsets,
+    ApiKey::Fetch,
+    ApiKey::FindCoordinator,
+    ApiKey::Metadata,
+    ApiKey::OffsetForLeaderEpoch,
+];
 
 impl World {
     /// One more trouble, and when the next one comes.
@@ -58,7 +75,10 @@ impl World {
             Trouble::Coordinator => self.move_coordinator(),
             Trouble::Partitions => self.add_partitions(),
             Trouble::Create => self.create_some(),
-            Trouble::Delete => self.delete_some(),
+            Trouble::Delete => drop(self.delete_some()),
+            Trouble::Recreate => self.recreate_some(),
+            Trouble::Gate => self.gate(),
+            Trouble::Throttle => self.slow_everybody_down(),
         }
     }
 
@@ -273,8 +293,7 @@ impl World {
     }
 
     fn create_some(&mut self) {
-        let made = |name: &str| self.history.iter().any(|(_, fact)| is_creation(fact, name));
-        let missing: Vec<_> = TOPICS.into_iter().filter(|name| !made(name)).collect();
+        let missing: Vec<_> = TOPICS.into_iter().filter(|name| !self.topics.contains(*name)).collect();
         if let Some(name) = self.random.pick(&missing) {
             let partitions = i32::try_from(self.random.between(1, 4)).unwrap_or(1);
             self.create(name, partitions);
@@ -282,14 +301,41 @@ impl World {
     }
 
     /// The first topic stays, so that there is always something to read.
-    fn delete_some(&mut self) {
+    fn delete_some(&mut self) -> Option<String> {
         let others: Vec<_> = self.topics.iter().filter(|name| *name != "t0").cloned().collect();
-        if let Some(name) = self.random.pick(&others) {
-            self.topics.remove(&name);
-            self.record(Fact::Deleted(name.clone()));
-            let _ = self.broker.delete_topic(self.now, &name);
-            self.pump_broker();
+        let name = self.random.pick(&others)?;
+        self.topics.remove(&name);
+        self.record(Fact::Deleted(name.clone()));
+        let _ = self.broker.delete_topic(self.now, &name);
+        self.pump_broker();
+        Some(name)
+    }
+
+    fn recreate_some(&mut self) {
+        match self.delete_some() {
+            Some(name) => {
+                let partitions = i32::try_from(self.random.between(1, 4)).unwrap_or(1);
+                self.create(&name, partitions);
+            }
+            None => self.create_some(),
         }
+    }
+
+    fn gate(&mut self) {
+        if let Some(key) = self.random.pick(&GATES) {
+            let time = self.random.millis(50, 6_000);
+            self.gates.push((key, time));
+            self.record(Fact::Done(format!(
+                "the next {key:?} is to be held back for {} ms",
+                time.as_millis()
+            )));
+        }
+    }
+
+    fn slow_everybody_down(&mut self) {
+        let (long, each) = (self.random.millis(100, 5_000), self.random.between(20, 2_000));
+        self.throttle = (self.now + long, i32::try_from(each).unwrap_or(0));
+        self.record(Fact::Done(format!("for {} ms nodes ask for {each} ms of patience", long.as_millis())));
     }
 
     /// A record goes to some partition, and when the next one does.
@@ -316,7 +362,7 @@ impl World {
         let Some((_, end)) = self.broker.log_offsets(&name.topic, name.partition) else { return };
         let values: Vec<_> = (end..)
             .take(usize::try_from(many).unwrap_or(1))
-            .map(|offset| format!("{name}:{offset}"))
+            .map(|offset| self.value_at(name, self.birth(&name.topic), offset))
             .collect();
         self.write_values(name, values.iter().map(|value| (None, value.as_bytes())));
     }
@@ -361,6 +407,11 @@ impl World {
             let _ = self.broker.set_black_hole(node, false);
             self.restart(node);
         }
+        self.gates.clear();
+        self.throttle.0 = self.now;
+        for id in self.gated.clone() {
+            self.open_gate(id);
+        }
         for client in self.clients.values_mut() {
             client.cut_off_until = self.now;
             client.wish = Wish::Nothing;
@@ -376,8 +427,4 @@ impl World {
         }
         self.schedule(self.now + Duration::from_millis(1), Happening::BrokerTimer);
     }
-}
-
-fn is_creation(fact: &Fact, name: &str) -> bool {
-    matches!(fact, Fact::Done(what) if what.starts_with(&format!("topic {name} is created")))
 }

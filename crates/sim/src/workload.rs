@@ -60,6 +60,8 @@ pub struct Profile {
     pub commits_on_revoke: bool,
     /// `group.protocol`.
     pub protocol: Protocol,
+    /// It subscribes to a pattern, not to names.
+    pub pattern: bool,
     /// `group.instance.id`.
     pub instance: Option<String>,
     /// How long it works on what a poll returned, in milliseconds at most.
@@ -113,9 +115,15 @@ pub enum Trouble {
     Create,
     /// A topic is deleted.
     Delete,
+    /// A topic is deleted, and one with its name created at once.
+    Recreate,
+    /// The next request of some kind is held back before it reaches its node.
+    Gate,
+    /// Nodes tell everybody to slow down.
+    Throttle,
 }
 
-const ALL: [Trouble; 19] = [
+const ALL: [Trouble; 22] = [
     Trouble::Join,
     Trouble::Close,
     Trouble::Resubscribe,
@@ -135,6 +143,9 @@ const ALL: [Trouble; 19] = [
     Trouble::Partitions,
     Trouble::Create,
     Trouble::Delete,
+    Trouble::Recreate,
+    Trouble::Gate,
+    Trouble::Throttle,
 ];
 
 /// What a run is like.
@@ -152,6 +163,8 @@ pub struct Plan {
     pub protocols: Protocols,
     /// `partition.assignment.strategy` of everybody who speaks the classic protocol.
     pub assignor: &'static str,
+    /// How many members out of a hundred subscribe to a pattern.
+    pub patterns: u64,
     /// Whether members may be static.
     pub statics: bool,
     /// `session.timeout.ms`, and `group.consumer.session.timeout.ms` of the brokers.
@@ -192,6 +205,7 @@ impl Plan {
             partitions: i32::try_from(random.between(1, 6)).unwrap_or(1),
             protocols: Self::draw_protocols(&mut random.fork(1)),
             assignor: random.pick(&assignors).unwrap_or("range"),
+            patterns: random.fork(3).pick(&[0, 0, 50, 100]).unwrap_or(0),
             statics: random.percent(30),
             session,
             heartbeat: session / random.between(3, 10),
@@ -224,6 +238,7 @@ impl Plan {
         let kinds = [Commits::Auto, Commits::Sync, Commits::Async, Commits::Seldom];
         Profile {
             protocol: self.draw_protocol(&mut random.fork(2)),
+            pattern: random.fork(4).percent(self.patterns),
             commits: random.pick(&kinds).unwrap_or(Commits::Auto),
             commits_on_revoke: random.percent(50),
             instance: (self.statics && random.percent(60)).then(|| format!("s{}", random.below(4))),

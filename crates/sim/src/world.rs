@@ -32,7 +32,7 @@ use tontine_broker::{BrokerConfig, BrokerState, ConnId, NewTopic, Node, NodeId};
 use tontine_group::Instant;
 use tontine_wire::{
     Uuid,
-    api::{Response, offset_commit::OffsetCommitRequest},
+    api::{ApiKey, Response, offset_commit::OffsetCommitRequest},
     frame,
 };
 
@@ -40,6 +40,8 @@ use tontine_wire::{
 pub(crate) const GROUP: &str = "g";
 /// Topics that members subscribe to; not all of them exist at all times.
 pub(crate) const TOPICS: [&str; 3] = ["t0", "t1", "t2"];
+/// A pattern for all of them.
+pub(crate) const PATTERN: &str = "t[0-9]";
 /// Connections of the simulator itself have numbers from here on.
 pub(crate) const INSIDE: u64 = 1 << 60;
 /// More happenings than this in one second of a run is a storm.
@@ -87,6 +89,8 @@ pub(crate) enum Happening {
     Trouble,
     Produce,
     Restart(NodeId),
+    /// A request that was held back on this connection goes on.
+    Opens(u64),
     Sees(NodeId),
 }
 
@@ -116,6 +120,14 @@ pub(crate) struct World {
     pub(crate) counts: Counts,
     pub(crate) topic_names: BTreeMap<Uuid, String>,
     pub(crate) topics: BTreeSet<String>,
+    /// How many topics of each name there have been.
+    births: BTreeMap<String, u32>,
+    /// Requests that are held back when they come, and for how long.
+    pub(crate) gates: Vec<(ApiKey, Duration)>,
+    /// Connections on which one is.
+    pub(crate) gated: BTreeSet<u64>,
+    /// Until when answers ask for patience, and for how many milliseconds.
+    pub(crate) throttle: (Instant, i32),
     pub(crate) holders: Holders,
     pub(crate) seen: BTreeMap<TopicPartition, BTreeMap<i64, i64>>,
     pub(crate) healed: bool,
@@ -198,6 +210,10 @@ impl World {
             counts: Counts::default(),
             topic_names: BTreeMap::new(),
             topics: BTreeSet::new(),
+            births: BTreeMap::new(),
+            gates: Vec::new(),
+            gated: BTreeSet::new(),
+            throttle: (Instant::ZERO, 0),
             holders: Holders::default(),
             seen: BTreeMap::new(),
             healed: false,
@@ -249,6 +265,9 @@ impl World {
             self.changed = self.now;
         }
         self.holders.see(fact);
+        if let Fact::Deleted(topic) = fact {
+            self.seen.retain(|name, _| *name.topic != **topic);
+        }
         if let Fact::Delivered(_, what, from, to) = fact {
             invariants::add(self.seen.entry(what.clone()).or_default(), *from, *to);
         }
@@ -312,6 +331,7 @@ impl World {
             Happening::Trouble => self.trouble(),
             Happening::Produce => self.produce(),
             Happening::Restart(node) => self.restart(node),
+            Happening::Opens(id) => self.open_gate(id),
             Happening::Sees(node) => {
                 let _ = self.broker.set_black_hole(node, false);
             }
@@ -507,10 +527,24 @@ impl World {
         self.schedule(at, Happening::HungUp(id));
     }
 
+    /// Which topic of this name it is by now: the first, the second.
+    pub(crate) fn birth(&self, topic: &str) -> u32 {
+        self.births.get(topic).copied().unwrap_or(1)
+    }
+
+    /// What the record at a place says.
+    pub(crate) fn value_at(&self, name: &TopicPartition, birth: u32, offset: i64) -> String {
+        match birth {
+            1 => format!("{name}:{offset}"),
+            _ => format!("{name}:{offset} of topic number {birth}"),
+        }
+    }
+
     pub(crate) fn create(&mut self, name: &str, partitions: i32) {
         if let Ok(id) = self.broker.create_topic(self.now, &NewTopic::new(name, partitions)) {
             self.topic_names.insert(id, name.to_owned());
             self.topics.insert(name.to_owned());
+            *self.births.entry(name.to_owned()).or_default() += 1;
             self.record(Fact::Done(format!("topic {name} is created with {partitions} partitions")));
         }
         self.pump_broker();

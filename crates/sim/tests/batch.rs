@@ -217,3 +217,48 @@ fn a_group_that_does_not_come_to_rest_is_caught() {
     assert_eq!(caught_by(&[(at(0), rested(100_000, 0))]), "a group at rest is quiet");
     assert_eq!(caught_by(&[(at(0), rested(100, 1))]), "a group at rest is quiet");
 }
+
+#[test]
+fn a_position_that_is_not_the_end_of_the_log_is_caught() {
+    let stands = |at_offset| [(at(0), Fact::Position(Life(1), p0(), at_offset, 20))];
+    assert_eq!(invariants::judge(&stands(20)), Ok(()));
+    assert_eq!(caught_by(&stands(19)), "positions equal the log");
+    assert_eq!(caught_by(&stands(21)), "positions equal the log");
+}
+
+#[test]
+fn a_coordinator_that_forgets_is_caught() {
+    let replayed = |read: &str| [(at(0), Fact::Replayed { live: "a, b".into(), read: read.into() })];
+    assert_eq!(invariants::judge(&replayed("a, b")), Ok(()));
+    assert_eq!(caught_by(&replayed("a")), "the log holds all that the coordinator has");
+}
+
+#[test]
+fn a_member_that_hoards_is_caught() {
+    let keeps =
+        |connections, unheard| [(at(0), Fact::Keeps { who: Life(1), connections, unheard, nodes: 3 })];
+    assert_eq!(invariants::judge(&keeps(5, 3)), Ok(()));
+    assert_eq!(caught_by(&keeps(40, 0)), "memory is bounded");
+    assert_eq!(caught_by(&keeps(5, 100_000)), "memory is bounded");
+}
+
+#[test]
+fn a_member_that_forgets_its_timer_is_caught() {
+    let ms = std::time::Duration::from_millis;
+    let wakes = |after| [(at(0), Fact::Wakes(Life(1), after, ms(1_000)))];
+    assert_eq!(invariants::judge(&wakes(Some(ms(900)))), Ok(()));
+    assert_eq!(caught_by(&wakes(None)), "no timer is forgotten");
+    assert_eq!(caught_by(&wakes(Some(ms(9_000)))), "no timer is forgotten");
+}
+
+#[test]
+fn a_group_that_goes_on_at_an_old_place_in_a_new_topic_is_caught() {
+    let mut history = good();
+    history.insert(8, (at(8), Fact::Deleted("t".into())));
+    assert_eq!(caught_by(&history), "records come in order, only to their owner");
+    let mut history = good();
+    history.truncate(8);
+    history.push((at(8), Fact::Deleted("t".into())));
+    history.push((at(9), Fact::Committed("a".into(), p0(), 10)));
+    assert_eq!(caught_by(&history), "commits are safe and never go back");
+}

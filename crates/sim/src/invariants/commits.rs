@@ -77,6 +77,10 @@ impl Invariant for Commits {
                 let end = self.delivered.entry((*who, what.clone())).or_default();
                 *end = (*to).max(*end);
             }
+            Fact::Deleted(topic) => {
+                self.committed.retain(|name, _| *name.topic != **topic);
+                self.delivered.retain(|(_, name), _| *name.topic != **topic);
+            }
             Fact::Sought(_, what, _) => drop(self.sought.insert(what.clone())),
             Fact::Committed(name, what, to) => return self.committed(name, what, *to),
             _ => {}

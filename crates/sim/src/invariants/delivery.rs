@@ -1,6 +1,6 @@
 //! Records are handed out only between the return of `assigned` and the call of `revoked` or `lost`; they begin where the
 //! group had committed at some time since then (at the log's start without a commit: a member that was expelled meanwhile
-//! and does not know it may have asked early), and go on without a gap and without a repetition.
+//! and does not know it may have asked early), and go on without a gap and without a repetition. In a topic that was deleted and came again they begin anew.
 
 use super::{Invariant, Verdict};
 use crate::fact::{Fact, Life};
@@ -33,6 +33,19 @@ impl Delivery {
         for ((_, name), position) in &mut self.positions {
             if let (Position::Starts(starts) | Position::Closed(starts), true) = (position, name == what) {
                 starts.insert(to);
+            }
+        }
+    }
+
+    /// Whoever has partitions of it begins anew in the next topic of that name.
+    fn deleted(&mut self, topic: &str) {
+        self.committed.retain(|name, _| &*name.topic != topic);
+        for ((_, name), position) in &mut self.positions {
+            if &*name.topic == topic {
+                *position = match position {
+                    Position::Closed(_) => Position::Closed([0].into()),
+                    Position::Starts(_) | Position::GoesOn(_) => Position::Starts([0].into()),
+                };
             }
         }
     }
@@ -83,6 +96,7 @@ impl Invariant for Delivery {
             Fact::Sought(who, what, to) => {
                 drop(self.positions.insert((*who, what.clone()), Position::GoesOn(*to)))
             }
+            Fact::Deleted(topic) => self.deleted(topic),
             Fact::Committed(_, what, to) => self.committed(what, *to),
             Fact::Delivered(who, what, from, to) => return self.delivered(*who, what, *from, *to),
             Fact::Garbled(who, what, why) => return Err(format!("{who}, {what}: {why}")),

@@ -31,6 +31,7 @@ impl Invariant for Loss {
     fn see(&mut self, _at: Instant, fact: &Fact) -> Verdict {
         match fact {
             Fact::Delivered(_, what, from, to) => add(self.seen.entry(what.clone()).or_default(), *from, *to),
+            Fact::Deleted(topic) => self.seen.retain(|name, _| *name.topic != **topic),
             Fact::Log(what, from, to) if from < to => {
                 let seen = self.seen.get(what);
                 let covers = |ranges: &BTreeMap<i64, i64>| {

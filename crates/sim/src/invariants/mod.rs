@@ -7,8 +7,12 @@ mod commits;
 mod convergence;
 mod delivery;
 mod loss;
+mod memory;
+mod positions;
+mod replay;
 mod rest;
 mod single_owner;
+mod timers;
 
 use crate::fact::Fact;
 pub(crate) use loss::add;
@@ -36,6 +40,10 @@ pub fn all() -> Vec<Box<dyn Invariant>> {
         Box::new(convergence::Convergence),
         Box::new(rest::Rest),
         Box::new(audit::OwnLogs),
+        Box::new(positions::Positions),
+        Box::new(replay::Replay),
+        Box::new(memory::Memory),
+        Box::new(timers::Timers),
     ]
 }
 
