@@ -34,6 +34,12 @@ impl Holders {
         self.0.get(name).into_iter().flatten().copied()
     }
 
+    /// Who holds what of a topic.
+    pub(crate) fn all_of(&self, topic: &str) -> impl Iterator<Item = (Life, TopicPartition)> {
+        let of = self.0.iter().filter(move |(name, _)| &*name.topic == topic);
+        of.flat_map(|(name, holders)| holders.iter().map(|who| (*who, name.clone())))
+    }
+
     /// What somebody holds.
     pub(crate) fn held_by(&self, who: Life) -> BTreeSet<TopicPartition> {
         self.0.iter().filter(|(_, holders)| holders.contains(&who)).map(|(name, _)| name.clone()).collect()

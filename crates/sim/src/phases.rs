@@ -4,12 +4,12 @@ use crate::{
     Outcome,
     client::{Client, Doing},
     cuts::Cuts,
-    fact::Fact,
+    fact::{Fact, Life},
     report::Failure,
     workload::Protocols,
     world::{GROUP, Happening, World},
 };
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 use tontine_group::coordinator::GroupState;
 
 /// How often it is looked whether the group has come to rest.
@@ -161,10 +161,26 @@ impl World {
         for client in self.clients.values() {
             let (who, connections, unheard) = (client.life, client.links.len(), client.inbox.len());
             facts.push(Fact::Keeps { who, connections, unheard, nodes });
-            let after = client.timer.map(|at| at.saturating_since(self.now));
+        }
+        for (who, after) in self.soonest_wakes() {
             facts.push(Fact::Wakes(who, after, latest));
         }
         facts.into_iter().for_each(|fact| self.record(fact));
+    }
+
+    /// How soon each member wakes by itself, at the best of a few looks: one that waits for an answer has no timer but that of
+    /// the request.
+    fn soonest_wakes(&mut self) -> BTreeMap<Life, Option<Duration>> {
+        let mut soonest: BTreeMap<Life, Option<Duration>> = BTreeMap::new();
+        for _ in 0..4 {
+            self.run_until(self.now + Duration::from_millis(170));
+            for client in self.clients.values() {
+                let after = client.timer.map(|at| at.saturating_since(self.now));
+                let best = soonest.entry(client.life).or_default();
+                *best = [*best, after].into_iter().flatten().min();
+            }
+        }
+        soonest
     }
 
     /// Says where everybody stands: everything has been handed out.

@@ -159,6 +159,11 @@ impl ConsumerState {
         if let Some(((name, _), _)) = strange {
             return Verdict::Refuse(not_owned(name));
         }
+        if let Some(name) = self.began_anew(commit) {
+            // The topic was deleted and came again: what was read of the old one is no place in the new one.
+            let about = format!("committing the offset of {name}");
+            return Verdict::Refuse(Error::broker(ErrorCode::UNKNOWN_TOPIC_ID, about, None));
+        }
         let moved_on = commit.asked_under.as_ref() != Some(&membership) && !self.is_still_owned(commit);
         if moved_on || (commit.kind == CommitKind::OnTimer && self.is_in_a_round()) {
             return Verdict::Refuse(Error::RebalanceInProgress);
@@ -177,6 +182,16 @@ impl ConsumerState {
     fn is_still_owned(&self, commit: &Commit) -> bool {
         let mut all = commit.offsets.iter().zip(&commit.owned);
         all.all(|((name, _), owned)| owned.is_some() && self.ownership(name) == *owned)
+    }
+
+    /// A partition that is read from its beginning since the commit was asked for, under the same membership.
+    fn began_anew<'a>(&self, commit: &'a Commit) -> Option<&'a TopicPartition> {
+        if self.group.as_ref().and_then(|group| group.member.membership()) != commit.asked_under {
+            return None;
+        }
+        let mut all = commit.offsets.iter().zip(&commit.owned);
+        let anew = all.find(|((name, _), owned)| self.ownership(name).is_some_and(|now| Some(now) != **owned));
+        anew.map(|((name, _), _)| name)
     }
 
     fn is_in_a_round(&self) -> bool {

@@ -1,13 +1,13 @@
 //! Which topics a commit or a read of committed offsets names by id.
 //!
-//! With the consumer protocol offsets belong to the topic that the partition was assigned of: one that was deleted and
-//! created again under the same name never gets them. So its requests carry ids, where all of them are known and the
-//! broker takes them (version 10); older versions carry the names of the same request. The classic protocol knows topics
-//! by name.
+//! Offsets belong to the topic that the partition was read of: one that was deleted and created again under the same name
+//! never gets them. So the requests of members carry ids, where all of them are known and the broker takes them (version
+//! 10); older versions carry the names of the same request. That the classic protocol assigns topics by name makes no
+//! difference here. Who is no member commits for a name.
 
 use super::ConsumerState;
 use std::{collections::BTreeMap, sync::Arc};
-use tontine_group::{TopicPartition, member::GroupProtocol};
+use tontine_group::TopicPartition;
 use tontine_wire::Uuid;
 
 /// The highest version of OffsetCommit and of OffsetFetch that names topics.
@@ -35,9 +35,7 @@ impl TopicIds {
 
 impl ConsumerState {
     pub(super) fn topic_ids<'a>(&self, names: impl IntoIterator<Item = &'a TopicPartition>) -> TopicIds {
-        let is_member = self.group.as_ref().is_some_and(|group| {
-            group.member.protocol() == GroupProtocol::Consumer && group.member.membership().is_some()
-        });
+        let is_member = self.group.as_ref().is_some_and(|group| group.member.membership().is_some());
         let mut ids = BTreeMap::new();
         for name in names {
             let owned = self.fetches.partitions.get(name).map(|partition| partition.topic_id);

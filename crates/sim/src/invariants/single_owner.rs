@@ -7,12 +7,14 @@ use crate::{
     holders::Holders,
 };
 use std::collections::{BTreeMap, BTreeSet};
-use tontine::TopicPartition;
+use tontine::{TopicPartition, state::StepKind};
 use tontine_group::Instant;
 
 #[derive(Default)]
 pub(super) struct SingleOwner {
     holders: Holders,
+    /// What holders have of topics that are gone; topics of the same name are none of theirs until they get something of them.
+    old: BTreeSet<(Life, TopicPartition)>,
     names: BTreeMap<Life, String>,
     members: Option<(Instant, BTreeSet<String>)>,
 }
@@ -23,7 +25,8 @@ impl SingleOwner {
         else {
             return Ok(());
         };
-        for other in self.holders.of(what).filter(|other| *other != who) {
+        let is_old = |other: &Life| self.old.contains(&(*other, what.clone()));
+        for other in self.holders.of(what).filter(|other| *other != who && !is_old(other)) {
             if self.names.get(&other).is_some_and(|name| members.contains(name))
                 && self.names.get(&who).is_some_and(|name| members.contains(name))
             {
@@ -45,8 +48,17 @@ impl Invariant for SingleOwner {
         self.holders.see(fact);
         match fact {
             Fact::Named(who, name) => drop(self.names.insert(*who, name.clone())),
+            Fact::Deleted(topic) => self.old.extend(self.holders.all_of(topic)),
+            Fact::Began(who, StepKind::Assigned, what) => {
+                for name in what {
+                    self.old.remove(&(*who, name.clone()));
+                }
+            }
             Fact::Members(names) => self.members = Some((at, names.clone())),
-            Fact::Delivered(who, what, ..) => return self.delivered(at, *who, what),
+            Fact::Delivered(who, what, ..) => {
+                self.old.remove(&(*who, what.clone()));
+                return self.delivered(at, *who, what);
+            }
             _ => {}
         }
         Ok(())
