@@ -1,7 +1,14 @@
 //! Brokers that lie, to prove that the invariants notice.
 
 use bytes::Bytes;
-use tontine_wire::{ErrorCode, api::Response};
+use tontine_wire::{
+    ErrorCode,
+    api::{
+        Response,
+        consumer_group_heartbeat::{Assignment, ConsumerGroupHeartbeatResponse},
+        sync_group::SyncGroupResponse,
+    },
+};
 
 /// Changes what a broker answers.
 pub trait Lie {
@@ -25,19 +32,43 @@ impl Lie for SkipsRecords {
 
 /// Gives every member what it gave to one of them.
 #[derive(Clone, Debug, Default)]
-pub struct SharesPartitions(Option<Bytes>);
+pub struct SharesPartitions {
+    classic: Option<Bytes>,
+    consumer: Option<Assignment>,
+}
 
-impl Lie for SharesPartitions {
-    fn tell(&mut self, response: &mut Response) {
-        let Response::SyncGroup(answer) = response else { return };
+impl SharesPartitions {
+    /// As a leader of the classic protocol would have dealt.
+    fn in_classic(&mut self, answer: &mut SyncGroupResponse) {
         if answer.error_code != ErrorCode::NONE {
             return;
         }
         // The longest assignment is the one that holds partitions.
-        if self.0.as_ref().is_none_or(|kept| kept.len() < answer.assignment.len()) {
-            self.0 = Some(answer.assignment.clone());
-        } else if let Some(kept) = &self.0 {
+        if self.classic.as_ref().is_none_or(|kept| kept.len() < answer.assignment.len()) {
+            self.classic = Some(answer.assignment.clone());
+        } else if let Some(kept) = &self.classic {
             answer.assignment = kept.clone();
+        }
+    }
+
+    fn in_consumer(&mut self, answer: &mut ConsumerGroupHeartbeatResponse) {
+        let size =
+            |of: &Assignment| of.topic_partitions.iter().map(|topic| topic.partitions.len()).sum::<usize>();
+        let Some(given) = &answer.assignment else { return };
+        if self.consumer.as_ref().is_none_or(|kept| size(kept) < size(given)) {
+            self.consumer = Some(given.clone());
+        } else {
+            answer.assignment.clone_from(&self.consumer);
+        }
+    }
+}
+
+impl Lie for SharesPartitions {
+    fn tell(&mut self, response: &mut Response) {
+        match response {
+            Response::SyncGroup(answer) => self.in_classic(answer),
+            Response::ConsumerGroupHeartbeat(answer) => self.in_consumer(answer),
+            _ => {}
         }
     }
 }

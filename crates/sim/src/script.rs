@@ -160,6 +160,12 @@ impl Script {
         self.world.grow(topic, count);
     }
 
+    /// A topic is deleted, and another one of its name created.
+    pub fn recreate(&mut self, topic: &str, partitions: i32) {
+        self.world.forget(topic);
+        self.world.create(topic, partitions);
+    }
+
     /// Another node becomes the coordinator.
     pub fn move_coordinator(&mut self) {
         let now = self.world.broker.coordinator_of(crate::world::GROUP);

@@ -304,11 +304,16 @@ impl World {
     fn delete_some(&mut self) -> Option<String> {
         let others: Vec<_> = self.topics.iter().filter(|name| *name != "t0").cloned().collect();
         let name = self.random.pick(&others)?;
-        self.topics.remove(&name);
-        self.record(Fact::Deleted(name.clone()));
-        let _ = self.broker.delete_topic(self.now, &name);
-        self.pump_broker();
+        self.forget(&name);
         Some(name)
+    }
+
+    /// A topic is deleted.
+    pub(crate) fn forget(&mut self, name: &str) {
+        self.topics.remove(name);
+        self.record(Fact::Deleted(name.to_owned()));
+        let _ = self.broker.delete_topic(self.now, name);
+        self.pump_broker();
     }
 
     fn recreate_some(&mut self) {

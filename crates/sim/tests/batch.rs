@@ -93,7 +93,7 @@ fn a_failing_history_is_made_shorter_and_the_command_replays_what_is_left() {
 fn brokers_that_give_one_partition_to_two_members_are_caught() {
     let lie = || Box::<SharesPartitions>::default();
     let caught: Vec<_> =
-        (0..5).filter_map(|seed| run_with_lie(seed, &Cuts::default(), lie()).failure).collect();
+        (0..8).filter_map(|seed| run_with_lie(seed, &Cuts::default(), lie()).failure).collect();
     assert!(
         caught.iter().any(|failure| failure.invariant == "one owner at a time"),
         "{:?}",

@@ -46,6 +46,7 @@ pub struct Stage {
     pub broker: Broker,
     pub history: History,
     wire: Arc<Mutex<Vec<(String, Request)>>>,
+    topics: Vec<String>,
 }
 
 impl Stage {
@@ -82,7 +83,8 @@ impl Stage {
             }
             Verdict::Pass
         });
-        Self { broker, history: History::new(), wire }
+        let topics = topics.iter().map(|(name, _)| (*name).to_owned()).collect();
+        Self { broker, history: History::new(), wire, topics }
     }
 
     pub fn plain(&self) -> PlainClient {
@@ -99,17 +101,23 @@ impl Stage {
         wire.iter().filter(|(who, _)| who == client).map(|(_, request)| request.clone()).collect()
     }
 
-    /// The offsets that one client asked to commit, in order.
+    /// The offsets that one client asked to commit, in order. A topic that goes by its id is the only one there is.
     pub fn commits_by(&self, client: &str) -> Vec<(TopicPartition, i64)> {
         let mut commits = Vec::new();
         for request in self.asked_by(client) {
             let Request::OffsetCommit(request) = request else { continue };
             for topic in request.topics {
-                let of = |p: i32| TopicPartition::new(topic.name.as_str(), p);
+                let name = if topic.name.is_empty() { self.only_topic() } else { &topic.name };
+                let of = |p: i32| TopicPartition::new(name, p);
                 commits.extend(topic.partitions.iter().map(|p| (of(p.partition_index), p.committed_offset)));
             }
         }
         commits
+    }
+
+    fn only_topic(&self) -> &str {
+        assert_eq!(self.topics.len(), 1, "which topic is meant cannot be told");
+        &self.topics[0]
     }
 
     pub fn count(&self, client: &str, kind: fn(&Request) -> bool) -> usize {
