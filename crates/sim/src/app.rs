@@ -313,14 +313,11 @@ impl World {
         // A static member that is away keeps its place, but not what it had still to let go.
         let present = group.members.iter().filter(|member| !member.away);
         let mut members: BTreeSet<_> = present.map(|member| member.id.to_string()).collect();
-        // Only a classic group has a leader.
-        if group.leader.is_some() {
-            let everybody = self.clients.values().map(|client| &**client).chain([who]);
-            let statics = everybody.filter(|other| other.profile.instance.is_some());
-            for name in statics.filter_map(|other| other.named.as_ref()) {
-                if self.joined.get(name) != Some(&self.rounds) {
-                    members.remove(name);
-                }
+        let everybody = self.clients.values().map(|client| &**client).chain([who]);
+        let statics = everybody.filter(|other| other.profile.instance.is_some());
+        for name in statics.filter_map(|other| other.named.as_ref()) {
+            if self.joined.get(name).is_some_and(|round| *round != self.rounds) {
+                members.remove(name);
             }
         }
         self.record(Fact::Members(members));

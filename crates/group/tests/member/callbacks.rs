@@ -331,6 +331,34 @@ fn a_static_member_that_a_round_went_past_loses_what_it_owned() {
 }
 
 #[test]
+fn whoever_was_not_heard_of_for_a_session_asks_whether_it_is_a_member_before_it_joins() {
+    for (code, called) in [(ErrorCode::UNKNOWN_MEMBER_ID, vec!["L(t-0 t-1)"]), (ErrorCode::NONE, vec![])] {
+        let mut rig = cooperative();
+        rig.settled(&["t"], 1, T01).coordinator(false);
+        rig.pass_without_answers(Duration::from_secs(60)).requests.clear();
+        rig.poll().subscribe(&["t", "u"]).coordinator(true);
+        assert!(!rig.is_joining(), "a consumer group would take its join for that of a new member");
+        rig.heartbeat_says(code);
+        assert_eq!(rig.run(), called, "{code}");
+        let owned = subscription_of(&rig.join_request().1).owned_partitions;
+        assert_eq!(owned.is_empty(), code.is_err());
+    }
+}
+
+#[test]
+fn a_join_that_is_taken_after_the_member_was_unknown_begins_anew() {
+    let mut rig = cooperative();
+    rig.settled(&["t"], 1, T01).heartbeat_says(ErrorCode::REBALANCE_IN_PROGRESS);
+    rig.heartbeat_says(ErrorCode::UNKNOWN_MEMBER_ID);
+    assert_eq!(rig.run(), nothing(), "a classic group would refuse the join that is on its way");
+    let (ticket, _) = rig.join_request();
+    rig.answer(ticket, joined("m1", 2, "", Vec::new()));
+    assert_eq!(rig.run(), ["L(t-0 t-1)"], "a consumer group took it for that of a new member");
+    rig.round(3, T01);
+    assert_eq!(rig.run(), ["A(t-0 t-1)"]);
+}
+
+#[test]
 fn a_generation_that_follows_or_that_a_dynamic_member_skips_loses_nothing() {
     let mut rig = static_member();
     rig.settled(&["t"], 1, T01).heartbeat_says(ErrorCode::REBALANCE_IN_PROGRESS).round(2, T01);

@@ -266,3 +266,17 @@ fn led(assignor: &str) -> JoinGroupResponse {
     let alone = joined("m1", 1, "m1", vec![other_member("m1", &["mine"])]);
     JoinGroupResponse { protocol_name: Some(assignor.to_owned()), ..alone }
 }
+
+#[test]
+fn a_member_of_a_group_without_a_leader_sees_by_itself_that_a_topic_grows() {
+    // A consumer group has none, and may become a classic group without telling anybody that it leads now.
+    let mut rig = cooperative();
+    rig.subscribe(&["t"]).topics(Topics::new().with("t", 1)).poll();
+    let (ticket, _) = rig.join_request();
+    rig.answer(ticket, joined("m1", 1, "", Vec::new())).give(&[("t", 0)]);
+    assert_eq!(rig.run(), ["A(t-0)"]);
+    assert!(!rig.is_joining());
+    rig.topics(Topics::new().with("t", 2));
+    assert_eq!(rig.last_cause(), Cause::PartitionsChanged { topic: "t".into(), from: 1, to: 2 });
+    assert!(rig.is_joining());
+}

@@ -107,6 +107,8 @@ fn a_join_parked_at_a_node_that_fell_silent_is_repeated_at_the_next_coordinator(
     assert_eq!(rig.lookups, 1);
     rig.requests.clear();
     rig.coordinator(true);
+    assert!(!rig.is_joining(), "its session may be over: a heartbeat asks first");
+    rig.heartbeat_says(ErrorCode::REBALANCE_IN_PROGRESS);
     assert!(rig.is_joining());
 }
 

@@ -90,6 +90,8 @@ impl Classic {
                 self.heart.heard(now);
                 if current && !self.join_will_tell() {
                     self.expelled(code);
+                } else if current && code == ErrorCode::UNKNOWN_MEMBER_ID {
+                    self.note_unknown();
                 }
             }
             ErrorCode::FENCED_INSTANCE_ID => {
@@ -107,6 +109,14 @@ impl Classic {
                 self.heart.failed(now, &mut self.jitter);
                 self.report(MemberError::Refused { api: API, code });
             }
+        }
+    }
+
+    /// A join on its way would be refused by a classic group now. A consumer group takes it for that of a new member, which
+    /// owns nothing.
+    fn note_unknown(&mut self) {
+        if let State::Joining(joining) = &mut self.state {
+            joining.unknown = true;
         }
     }
 

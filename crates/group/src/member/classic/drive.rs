@@ -70,10 +70,22 @@ impl Classic {
             return false;
         }
         let is_time = now >= self.join_at(joining);
-        if self.has_coordinator() && is_time {
+        let doubts = self.is_in_doubt(now);
+        if let State::Joining(joining) = &mut self.state {
+            joining.doubts = doubts;
+        }
+        if self.has_coordinator() && is_time && !doubts {
             self.send_join();
         }
         false
+    }
+
+    /// Whether the session may have ended, unheard, and what is owned may be somebody else's. A join would not tell: a
+    /// consumer group takes one of a classic member that it has put out for that of a new one, under the same id. A
+    /// heartbeat does. Kafka's client joins without asking.
+    fn is_in_doubt(&self, now: Instant) -> bool {
+        let unheard = now >= self.heart.confirmed() + self.config.session_timeout;
+        unheard && !self.owned.is_empty() && self.is_beating()
     }
 
     fn join_at(&self, joining: &Joining) -> Instant {
@@ -171,7 +183,10 @@ impl Classic {
     fn round_deadline(&self) -> Option<Deadline> {
         match &self.state {
             State::Joining(joining)
-                if joining.request.is_none() && !joining.await_poll && self.reach.is_known() =>
+                if joining.request.is_none()
+                    && !joining.await_poll
+                    && !joining.doubts
+                    && self.reach.is_known() =>
             {
                 let at = self.join_at(joining);
                 let why = if at > self.retry_at { Why::CommitGrace } else { Why::Retry };

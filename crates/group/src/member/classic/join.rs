@@ -153,7 +153,7 @@ impl Classic {
             Ok(assignor) => assignor,
             Err(error) => return self.join_failed(now, error),
         };
-        if self.was_left_behind(response.generation_id) {
+        if self.was_left_behind(&response) {
             return self.expelled(ErrorCode::ILLEGAL_GENERATION);
         }
         let leads = response.leader == response.member_id;
@@ -170,6 +170,7 @@ impl Classic {
         let step = if leads {
             self.lead(now, Group::read(response.members), response.skip_assignment)
         } else {
+            self.watch_unled(&response.leader);
             SyncStep::Ready { plan: Vec::new() }
         };
         let asked = self.tell_interest();
@@ -182,11 +183,15 @@ impl Classic {
     }
 
     /// Whether the group may have dealt what this member owns to others meanwhile. A static member that misses a round
-    /// stays in the group (KIP-345), so that nothing but the generation tells it: going on with what it owns, it would
+    /// stays in the group (KIP-345), so that nothing but the generation tells it; a consumer group, which names no leader,
+    /// takes the join of a member that it has put out for that of a new one. Going on with what it owns, the member would
     /// commit over the offsets of whoever had it since. Kafka's client does that.
-    fn was_left_behind(&self, generation: i32) -> bool {
-        let missed = self.identity.generation.is_some_and(|own| generation > own.saturating_add(1));
-        missed && self.config.instance_id.is_some() && !self.owned.is_empty()
+    fn was_left_behind(&self, response: &JoinGroupResponse) -> bool {
+        let missed = |own: i32| response.generation_id > own.saturating_add(1);
+        let missed = self.config.instance_id.is_some() && self.identity.generation.is_some_and(missed);
+        let unknown = matches!(&self.state, State::Joining(joining) if joining.unknown);
+        let past = if response.leader.is_empty() { unknown } else { missed };
+        past && !self.owned.is_empty()
     }
 
     pub(super) fn check_join(&self, response: &JoinGroupResponse) -> Result<String, MemberError> {
@@ -199,6 +204,15 @@ impl Classic {
             return Err(nonsense("it names no member or no generation"));
         }
         Ok(assignor)
+    }
+
+    /// A consumer group names no leader. It may become a classic one without a round, when a static member of this protocol
+    /// takes the seat of the last one of the other: then nobody knows that it leads, and nobody but these members sees
+    /// that topics grow. In a consumer group their joins are answered at once and move nothing.
+    fn watch_unled(&mut self, leader: &str) {
+        if leader.is_empty() {
+            self.watch = Some(Watch::new(self.subscription.clone(), false));
+        }
     }
 
     /// Takes up the leader's duties. A static leader that came back to a stable group plans nothing, but watches (KIP-814).

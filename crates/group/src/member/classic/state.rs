@@ -29,6 +29,10 @@ pub(super) struct Joining {
     pub(super) since: Instant,
     /// After an error that the application must see first.
     pub(super) await_poll: bool,
+    /// Before it joins, a heartbeat has to tell whether this is still a member.
+    pub(super) doubts: bool,
+    /// The coordinator did not know the member while the request was on its way.
+    pub(super) unknown: bool,
 }
 
 /// The group has come together.
@@ -86,7 +90,7 @@ pub(super) enum Round {
 
 impl Joining {
     pub(super) fn new(now: Instant) -> Self {
-        Self { request: None, since: now, await_poll: false }
+        Self { request: None, since: now, await_poll: false, doubts: false, unknown: false }
     }
 }
 
