@@ -54,6 +54,7 @@ async fn run(program: Program, arguments: &[&str]) -> Result<(), Failure> {
     words.extend(arguments.iter().map(ToString::to_string));
     let mut environment = program.environment.clone();
     environment.extend([("TONTINE_BOOTSTRAP", broker.address()), ("TONTINE_CONTROL", control)]);
+    environment.push(("TONTINE_FOLDER", broker.folder().display().to_string()));
     let (out, err) = (Stdio::from(out), Stdio::from(err));
     let client = Guarded::spawn(program.name, &program.program, &words, &environment, out, err)?;
     let ended = tokio::select! {

@@ -61,10 +61,9 @@ final class AdminTools {
             "--partition", "0").ok("ProducerId", "LastSequence");
         Tool.on("GetOffsetShell", "--topic", topic).ok(topic + ":0:20", topic + ":4:20");
         Tool.on("GetOffsetShell", "--topic", topic, "--time", "earliest").ok(topic + ":3:0");
-        Path json = Files.createTempFile("delete", ".json");
+        Path json = Path.of(System.getenv("TONTINE_FOLDER"), "delete.json");
         Files.writeString(json, "{\"version\":1,\"partitions\":[{\"topic\":\"" + topic + "\",\"partition\":3,\"offset\":7}]}");
         Tool.on("DeleteRecordsCommand", "--offset-json-file", json.toString()).ok("low_watermark: 7");
-        Files.delete(json);
         Rig.restart("kill");
         Tool.on("GetOffsetShell", "--topic", topic, "--time", "earliest").ok(topic + ":3:7", topic + ":0:0");
         Tool.on("GetOffsetShell", "--topic", topic, "--time", "latest").ok(topic + ":3:20");

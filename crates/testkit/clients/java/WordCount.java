@@ -75,12 +75,12 @@ final class WordCount {
         return builder;
     }
 
-    private static Properties settings() throws Exception {
+    private static Properties settings() {
         Properties settings = new Properties();
         settings.put("bootstrap.servers", Rig.BOOTSTRAP);
         settings.put("application.id", Rig.unique("word-count"));
         settings.put("processing.guarantee", "exactly_once_v2");
-        settings.put("state.dir", java.nio.file.Files.createTempDirectory("tontine-streams").toString());
+        settings.put("state.dir", System.getenv("TONTINE_FOLDER") + "/streams");
         settings.put("commit.interval.ms", "100");
         settings.put("default.key.serde", Serdes.StringSerde.class.getName());
         settings.put("default.value.serde", Serdes.StringSerde.class.getName());
