@@ -24,6 +24,7 @@ use tontine::{
     Admin, Assigned, Consumer, ListenerResult, Producer, ProducerRecord, RebalanceListener, TopicPartition,
 };
 use tontine_broker::Broker;
+use tontine_group::coordinator::GroupState;
 use tontine_testkit::apache::{self, ApacheKafka};
 
 const ROUNDS: usize = 10;
@@ -37,7 +38,12 @@ fn main() {
     row("broker: process start to ApiVersions answered, ms", broker_ready(), "< 50");
     let runtime = tokio::runtime::Runtime::new().unwrap();
     row("lone member: build() to the first record, ms", runtime.block_on(first_record()), "< 100");
-    row("consumer at rest: CPU, % of a core", vec![runtime.block_on(idle())], "< 1");
+    for protocol in PROTOCOLS {
+        let what = format!("consumer at rest, {}: CPU, % of a core", protocol.name);
+        row(&what, vec![runtime.block_on(idle(protocol.name))], "< 1");
+    }
+    let what = "embedded, consumer: subscribe() of a second member to both stable, ms";
+    row(what, runtime.block_on(second_stable()), "< 100");
     runtime.block_on(gaps());
 }
 
@@ -104,10 +110,11 @@ fn consumer(bootstrap: &str, group: &str, protocol: &str) -> Consumer {
     builder.set("group.id", group).build().unwrap()
 }
 
-async fn idle() -> f64 {
+async fn idle(protocol: &str) -> f64 {
     let broker = Broker::builder().topic("orders", 8).start().await.unwrap();
     let mut child = Command::new(env!("CARGO_BIN_EXE_tontine"))
         .args(["consume", "-t", "orders", "-g", "idle", "-b", &broker.bootstrap_servers()])
+        .args(["--protocol", protocol])
         .stdout(Stdio::null())
         .spawn()
         .unwrap();
@@ -119,6 +126,43 @@ async fn idle() -> f64 {
     child.kill().unwrap();
     child.wait().unwrap();
     percent
+}
+
+/// The first member is at rest when the second comes. Stable: the coordinator waits for nobody any more, and both have
+/// been told of what they have.
+async fn second_stable() -> Vec<f64> {
+    let broker = Broker::builder().topic("orders", 6).start().await.unwrap();
+    let mut figures = Vec::new();
+    for round in 0..ROUNDS {
+        let (group, stop) = (format!("s{round}"), Arc::new(AtomicBool::new(false)));
+        let join = || {
+            let mut consumer = consumer(&broker.bootstrap_servers(), &group, "consumer");
+            let (owned, stop) = (Arc::new(Mutex::new(0)), stop.clone());
+            let told = owned.clone();
+            let task = tokio::spawn(async move {
+                consumer.subscribe_topics(["orders"]).await.unwrap();
+                while !stop.load(Ordering::Relaxed) {
+                    consumer.poll(Duration::from_millis(1)).await.unwrap();
+                    *told.lock().unwrap() = consumer.assignment().len();
+                }
+                consumer.close().await.unwrap();
+            });
+            (task, owned)
+        };
+        let (first, first_owns) = join();
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        let began = Instant::now();
+        let (second, second_owns) = join();
+        let is_stable = || broker.group(&group).is_some_and(|group| group.state == GroupState::Stable);
+        while (*first_owns.lock().unwrap(), *second_owns.lock().unwrap()) != (3, 3) || !is_stable() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        figures.push(began.elapsed().as_secs_f64() * 1e3);
+        stop.store(true, Ordering::Relaxed);
+        first.await.unwrap();
+        second.await.unwrap();
+    }
+    figures
 }
 
 async fn gaps() {
