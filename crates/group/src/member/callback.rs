@@ -27,6 +27,19 @@ pub enum Due {
     },
 }
 
+impl Due {
+    /// What is due begins; `grant` makes new partitions part of the assignment.
+    pub(super) fn begin(self, grant: impl FnOnce(Vec<TopicPartition>) -> Granted) -> Callback {
+        match self {
+            Self::Revoke { partitions, occasion } => {
+                Callback::Revoke(Revocation { partitions, occasion: Some(occasion) })
+            }
+            Self::Lost { partitions } => Callback::Lost(Revocation { partitions, occasion: None }),
+            Self::Assign { added } => Callback::Assign(grant(added)),
+        }
+    }
+}
+
 /// Which step a revocation belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Occasion {

@@ -57,13 +57,7 @@ impl Classic {
     }
 
     pub(in crate::member) fn begin_callback(&mut self, now: Instant) -> Option<Callback> {
-        let callback = match self.due_callback()? {
-            Due::Revoke { partitions, occasion } => {
-                Callback::Revoke(Revocation { partitions, occasion: Some(occasion) })
-            }
-            Due::Lost { partitions } => Callback::Lost(Revocation { partitions, occasion: None }),
-            Due::Assign { added } => Callback::Assign(self.grant(added)),
-        };
+        let callback = self.due_callback()?.begin(|added| self.grant(added));
         if let State::Applying(applying) = &mut self.state {
             applying.begun = true;
         }

@@ -55,13 +55,7 @@ impl Consumer {
     }
 
     pub(in crate::member) fn begin_callback(&mut self, now: Instant) -> Option<Callback> {
-        let callback = match self.due_callback()? {
-            Due::Revoke { partitions, occasion } => {
-                Callback::Revoke(Revocation { partitions, occasion: Some(occasion) })
-            }
-            Due::Lost { partitions } => Callback::Lost(Revocation { partitions, occasion: None }),
-            Due::Assign { added } => Callback::Assign(self.grant(added)),
-        };
+        let callback = self.due_callback()?.begin(|added| self.grant(added));
         self.running = true;
         self.advance(now);
         Some(callback)
