@@ -28,7 +28,7 @@ fn batch(seeds: std::ops::Range<u64>) -> Counts {
 
 #[test]
 fn a_fixed_batch_of_histories_holds_every_invariant_and_is_not_idle() {
-    let counts = batch(0..12);
+    let counts = batch(0..20);
     for what in [
         "members: classic",
         "members: consumer",
@@ -43,6 +43,9 @@ fn a_fixed_batch_of_histories_holds_every_invariant_and_is_not_idle() {
         "trouble: HalfOpen",
         "commits accepted",
         "overlaps looked into",
+        "requests held back",
+        "trouble: Recreate",
+        "trouble: Throttle",
     ] {
         assert!(counts.of(what) > 0, "{what} never happened\n{counts}");
     }
@@ -50,7 +53,7 @@ fn a_fixed_batch_of_histories_holds_every_invariant_and_is_not_idle() {
 
 #[test]
 fn another_batch_of_histories_holds_every_invariant() {
-    batch(12..20);
+    batch(20..40);
 }
 
 /// Each found a fault: logs of members that were put out or died, partitions that two static members had, a member that
