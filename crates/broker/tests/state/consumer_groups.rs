@@ -380,6 +380,66 @@ fn a_classic_group_goes_over_and_comes_back_and_nobody_loses_what_it_keeps() {
     assert_eq!((listed.group_type.as_str(), listed.group_state.as_str()), ("classic", "Stable"));
 }
 
+/// Two members of the consumer protocol leave within one interval of the classic member's heartbeats: the first makes the
+/// group's epoch rise, the second makes the group classic.
+#[test]
+fn a_classic_member_that_is_behind_when_the_group_comes_back_keeps_what_it_has() {
+    let mut rig = Rig::with_topic("t", 6);
+    let a = rig.connect(1);
+    let id = rig.ask(a, 9, join("", &[], -1)).member_id;
+    rig.ask(a, 9, join(&id, &[], -1));
+    let mut keeps = sync(&mut rig, a, &id, 1, Some(&[0, 1, 2, 3, 4, 5]));
+    let heartbeat = |generation_id| HeartbeatRequest {
+        group_id: "g".into(),
+        generation_id,
+        member_id: id.clone(),
+        ..Default::default()
+    };
+    let (mut b, mut c) =
+        (Member::new(&mut rig, 1, "g", "b", &["t"]), Member::new(&mut rig, 1, "g", "c", &["t"]));
+    let mut generation = 1;
+    for _ in 0..20 {
+        b.beat(&mut rig);
+        c.beat(&mut rig);
+        rig.advance(50);
+        if rig.ask(a, 4, heartbeat(generation)).error_code == ErrorCode::REBALANCE_IN_PROGRESS {
+            generation = rig.ask(a, 9, join(&id, &keeps, generation)).generation_id;
+            keeps = sync(&mut rig, a, &id, generation, None);
+        }
+    }
+    assert_eq!((keeps.len(), b.size(), c.size()), (2, 2, 2));
+
+    b.leave(&mut rig);
+    rig.advance(50);
+    c.leave(&mut rig);
+    let commit = |generation_id_or_member_epoch| OffsetCommitRequest {
+        group_id: "g".into(),
+        generation_id_or_member_epoch,
+        member_id: id.clone(),
+        topics: vec![OffsetCommitRequestTopic {
+            name: "t".into(),
+            partitions: vec![OffsetCommitRequestPartition {
+                partition_index: keeps[0],
+                committed_offset: 7,
+                ..Default::default()
+            }],
+            ..Default::default()
+        }],
+        ..Default::default()
+    };
+    let code = |answer: tontine_wire::api::offset_commit::OffsetCommitResponse| {
+        answer.topics[0].partitions[0].error_code
+    };
+    assert_eq!(rig.ask(a, 4, heartbeat(generation)).error_code, ErrorCode::REBALANCE_IN_PROGRESS);
+    assert_eq!(code(rig.ask(a, 9, commit(generation))), ErrorCode::NONE);
+    assert_eq!(rig.ask(a, 4, heartbeat(generation - 1)).error_code, ErrorCode::ILLEGAL_GENERATION);
+    assert_eq!(code(rig.ask(a, 9, commit(generation - 1))), ErrorCode::ILLEGAL_GENERATION);
+    let joined = rig.ask(a, 9, join(&id, &keeps, generation));
+    assert!(joined.generation_id > generation + 1, "the group went on meanwhile: {}", joined.generation_id);
+    assert_eq!(sync(&mut rig, a, &id, joined.generation_id, Some(&[0, 1, 2, 3, 4, 5])).len(), 6);
+    assert_eq!(rig.ask(a, 4, heartbeat(generation)).error_code, ErrorCode::ILLEGAL_GENERATION);
+}
+
 #[test]
 fn a_live_group_stays_what_it_is_when_migration_is_disabled() {
     let mut rig = Rig::new(1, &[("group.consumer.migration.policy", "disabled")]);

@@ -72,6 +72,7 @@ impl Coordinator {
     fn append_ended(&mut self, now: Instant, append: InFlight, result: Result<(), ErrorCode>) {
         let result = result.map_err(response_error);
         let before = self.consumer_state(&append.after);
+        let epochs = self.epochs_before(&append.after);
         match result {
             Ok(()) => {
                 append.records.iter().for_each(|record| self.durable.apply(record));
@@ -87,7 +88,14 @@ impl Coordinator {
             Err(code) => self.send_spoiled(append.replies, code),
         }
         self.tell_of_consumer(before, &append.after);
-        self.follow_up(now, append.after, result);
+        self.follow_up(now, append.after, result, &epochs);
+    }
+
+    /// The epochs of the members of a group that stops being one of the consumer protocol.
+    fn epochs_before(&self, after: &After) -> Vec<(Arc<str>, i32)> {
+        let After::Downgraded { group, .. } = after else { return Vec::new() };
+        let members = self.consumer_group(group).map(|stored| &stored.members);
+        members.into_iter().flatten().map(|(id, member)| (id.clone(), member.epoch)).collect()
     }
 
     /// Members that the log knows are alive here too, or nobody would notice when they fall silent.
@@ -101,12 +109,20 @@ impl Coordinator {
         }
     }
 
-    fn follow_up(&mut self, now: Instant, after: After, result: Result<(), ErrorCode>) {
+    fn follow_up(
+        &mut self,
+        now: Instant,
+        after: After,
+        result: Result<(), ErrorCode>,
+        epochs: &[(Arc<str>, i32)],
+    ) {
         match after {
             After::Nothing => {}
             After::Moved { group, .. } if result.is_err() => self.guard_consumers(now, &group),
             After::Moved { .. } => {}
-            After::Downgraded { group, rebalance } => self.downgraded(now, &group, rebalance, result),
+            After::Downgraded { group, rebalance } => {
+                self.downgraded(now, &group, rebalance, result.map(|()| epochs))
+            }
             After::Created(id) => match result {
                 Ok(()) => self.with_live(now, &id, |group, _| group.creating = None),
                 Err(code) => self.dissolve(now, &id, code),
@@ -134,12 +150,11 @@ impl Coordinator {
         now: Instant,
         group: &Arc<str>,
         rebalance: Option<Cause>,
-        result: Result<(), ErrorCode>,
+        result: Result<&[(Arc<str>, i32)], ErrorCode>,
     ) {
-        if result.is_err() {
-            return self.guard_consumers(now, group);
-        }
+        let Ok(epochs) = result else { return self.guard_consumers(now, group) };
         self.with_group(now, group, |group, fx| {
+            group.came_from_epochs(epochs);
             if let Some(cause) = rebalance {
                 group.prepare(fx, cause);
             }

@@ -25,7 +25,7 @@ impl ClassicGroup {
             return Err(ErrorCode::UNKNOWN_MEMBER_ID);
         }
         self.validate(&request.member_id, instance)?;
-        if generation != self.generation {
+        if !self.is_generation_of(&request.member_id, generation) {
             return Err(ErrorCode::ILLEGAL_GENERATION);
         }
         if matches!(self.phase, Phase::Completing { .. }) {

@@ -2,6 +2,7 @@
 
 use super::{ClassicGroup, Phase};
 use crate::coordinator::effects::Effects;
+use std::sync::Arc;
 use tontine_wire::{ErrorCode, api::heartbeat::HeartbeatRequest};
 
 impl ClassicGroup {
@@ -17,7 +18,7 @@ impl ClassicGroup {
         if let Err(code) = self.validate(&request.member_id, request.group_instance_id.as_deref()) {
             return code;
         }
-        if request.generation_id != self.generation {
+        if !self.is_generation_of(&request.member_id, request.generation_id) {
             return ErrorCode::ILLEGAL_GENERATION;
         }
         self.renew_session(fx, &request.member_id);
@@ -25,6 +26,21 @@ impl ClassicGroup {
             Phase::Empty | Phase::Dead => ErrorCode::UNKNOWN_MEMBER_ID,
             Phase::Preparing { .. } => ErrorCode::REBALANCE_IN_PROGRESS,
             Phase::Completing { .. } | Phase::Stable { .. } => ErrorCode::NONE,
+        }
+    }
+
+    /// Whether this is the generation that the member may know.
+    pub(super) fn is_generation_of(&self, id: &str, generation: i32) -> bool {
+        let before = || self.members.get(id).and_then(|member| member.epoch_before);
+        generation == self.generation || before() == Some(generation)
+    }
+
+    /// The group was one of the other protocol until now, in which members had these epochs.
+    pub(in crate::coordinator) fn came_from_epochs(&mut self, epochs: &[(Arc<str>, i32)]) {
+        for (id, epoch) in epochs.iter().filter(|(_, epoch)| *epoch != self.generation) {
+            if let Some(member) = self.members.get_mut(id) {
+                member.epoch_before = Some(*epoch);
+            }
         }
     }
 

@@ -194,6 +194,7 @@ impl ClassicGroup {
             rebalance_timeout: join.rebalance_timeout,
             protocols: join.protocols.clone(),
             is_new: true,
+            epoch_before: None,
             arrival: 0,
             join: None,
             sync: None,

@@ -24,6 +24,9 @@ pub(in crate::coordinator) struct Member {
     pub(super) protocols: Vec<Protocol>,
     /// Not answered yet since it came: it may not know its id and cannot send heartbeats.
     pub(super) is_new: bool,
+    /// The epoch that it has from when this was a consumer group, where the group was ahead of it. Until the members have
+    /// joined it counts as the generation does: the member has heard of nothing newer, and has what it had.
+    pub(super) epoch_before: Option<i32>,
     pub(super) arrival: u64,
     pub(super) join: Option<ParkedRequest>,
     pub(super) sync: Option<ParkedRequest>,

@@ -101,6 +101,7 @@ impl ClassicGroup {
             return self.wait_for_static_members(fx);
         }
         self.generation = self.generation.checked_add(1).unwrap_or(1);
+        self.members.values_mut().for_each(|member| member.epoch_before = None);
         if self.members.is_empty() { self.become_empty(fx, cause) } else { self.become_completing(fx, cause) }
     }
 

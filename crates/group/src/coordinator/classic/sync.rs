@@ -56,7 +56,7 @@ impl ClassicGroup {
             return Err(ErrorCode::COORDINATOR_NOT_AVAILABLE);
         }
         self.validate(&request.member_id, request.group_instance_id.as_deref())?;
-        if request.generation_id != self.generation {
+        if !self.is_generation_of(&request.member_id, request.generation_id) {
             return Err(ErrorCode::ILLEGAL_GENERATION);
         }
         // Versions before 5 do not say.
