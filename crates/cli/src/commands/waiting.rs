@@ -7,6 +7,9 @@ use tontine::{
     admin::{GroupDescription, MemberDescription},
 };
 
+/// The epoch of a static member that has left and is expected back.
+const AWAY: i32 = -2;
+
 /// Why a partition is not where it should be.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Missing<'a> {
@@ -47,6 +50,22 @@ pub(crate) fn missing(group: &GroupDescription) -> Vec<Missing<'_>> {
     found
 }
 
+/// Members whose partitions are all where they should be, and of which the group waits for a word all the same.
+fn silent(group: &GroupDescription, missing: &[Missing<'_>]) -> Vec<String> {
+    let named = |id: &str| missing.iter().any(|missing| missing.to == id || missing.from == Some(id));
+    let line = |member: &MemberDescription| match (member.epoch?, group.target_epoch?) {
+        (AWAY, _) => {
+            let name = member.instance_id.as_deref().unwrap_or(&member.id);
+            Some(format!("{name} is away, and what it had waits for it until its session is over"))
+        }
+        (is, newest) if is < newest && !named(&member.id) => {
+            Some(format!("member {} has not confirmed epoch {newest} yet", member.id))
+        }
+        _ => None,
+    };
+    group.members.iter().filter_map(line).collect()
+}
+
 /// The members with their epochs and targets, and a line for everything that is waited for. Nothing for a group of the
 /// classic protocol, of which brokers do not tell that.
 pub(crate) fn text(group: &GroupDescription) -> String {
@@ -68,8 +87,12 @@ pub(crate) fn text(group: &GroupDescription) -> String {
     if target_epoch < epoch {
         text += &format!("waiting: the target of epoch {epoch} is not computed yet\n");
     }
-    for missing in missing(group) {
+    let missing = missing(group);
+    for missing in &missing {
         text += &format!("waiting: {missing}\n");
+    }
+    for silent in silent(group, &missing) {
+        text += &format!("waiting: {silent}\n");
     }
     text
 }
@@ -129,6 +152,20 @@ mod tests {
         assert_eq!(
             text,
             "MEMBER  PROTOCOL  EPOCH  HAS       TARGET\na       consumer  4      orders-0  orders-0\n"
+        );
+    }
+
+    #[test]
+    fn a_member_that_only_has_to_confirm_and_one_that_is_away_are_named() {
+        let away = MemberDescription { instance_id: Some("i1".to_owned()), ..member("b", -2, &[1], &[1]) };
+        let text = text(&group(4, vec![member("a", 3, &[0], &[0]), away, member("c", 4, &[2], &[2])]));
+        let waiting: Vec<&str> = text.lines().filter(|line| line.starts_with("waiting")).collect();
+        assert_eq!(
+            waiting,
+            [
+                "waiting: member a has not confirmed epoch 4 yet",
+                "waiting: i1 is away, and what it had waits for it until its session is over"
+            ]
         );
     }
 

@@ -14,6 +14,11 @@ use std::{
 use tokio::io::AsyncReadExt;
 use tontine::{Assigned, Consumer, Error, Happening, ListenerResult, Lost, RebalanceListener, Revoked};
 
+/// After so many polls in a row that failed for good, trying once more is no use.
+const HOPELESS: u32 = 5;
+/// How long a member waits after a poll that failed: some errors come at once.
+const AFTER_TROUBLE: Duration = Duration::from_millis(200);
+
 /// Runs the member until its standard input ends.
 pub(crate) async fn run(args: DemoMemberArgs) -> Result<(), Error> {
     let clock = Clock::since_unix_us(args.began_us);
@@ -26,7 +31,7 @@ pub(crate) async fn run(args: DemoMemberArgs) -> Result<(), Error> {
     let mut consumer = builder.build()?;
     consumer.subscribe([args.topic.as_str()], Listener(progress.clone())).await?;
     let mut stop = std::pin::pin!(end_of_input());
-    let mut told = 0;
+    let (mut told, mut failed) = (0, 0);
     loop {
         tokio::select! {
             biased;
@@ -34,8 +39,16 @@ pub(crate) async fn run(args: DemoMemberArgs) -> Result<(), Error> {
             polled = consumer.poll(Duration::from_secs(1)) => {
                 told = history(&consumer, &progress, told);
                 match polled {
-                    Ok(records) => progress.delivered(&records),
-                    Err(error) => progress.tell(What::Trouble(error.to_string())),
+                    Ok(records) => {
+                        failed = 0;
+                        progress.delivered(&records);
+                    }
+                    Err(error) if !error.is_retriable() && failed + 1 == HOPELESS => return Err(error),
+                    Err(error) => {
+                        failed += 1;
+                        progress.tell(What::Trouble(error.to_string()));
+                        tokio::time::sleep(AFTER_TROUBLE).await;
+                    }
                 }
             }
         }

@@ -51,6 +51,16 @@ impl Member {
         Ok(Self { id, child, reading })
     }
 
+    /// An error when its process has ended by itself; it has said why.
+    pub(crate) fn still_runs(&mut self) -> std::io::Result<()> {
+        match self.child.try_wait()? {
+            None => Ok(()),
+            Some(status) => {
+                Err(std::io::Error::other(format!("member {} has ended: {status}", letter(self.id))))
+            }
+        }
+    }
+
     /// Lets the member finish its batch, commit and leave. One that takes too long is killed: whoever waits wants to go.
     pub(crate) async fn leave(mut self) {
         drop(self.child.stdin.take());

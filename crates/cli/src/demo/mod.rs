@@ -200,16 +200,16 @@ async fn perform(
     writer: &Writer,
     pause: Duration,
 ) -> Result<(), Failure> {
-    let failed = |error: std::io::Error| Failure::Failed(format!("could not start a member: {error}"));
+    let failed = |error: std::io::Error| Failure::Failed(format!("the demo cannot go on: {error}"));
     stage.join(1).await.map_err(failed)?;
     tokio::time::sleep(pause).await;
     stage.join(args.members as usize - 1).await.map_err(failed)?;
     tokio::time::sleep(pause).await;
-    stage.leave().await;
+    stage.leave().await.map_err(failed)?;
     tokio::time::sleep(pause).await;
     stage.join(1).await.map_err(failed)?;
     tokio::time::sleep(pause).await;
-    stage.kill().await;
+    stage.kill().await.map_err(failed)?;
     tokio::time::sleep(pause).await;
     stage.join(1).await.map_err(failed)?;
     tokio::time::sleep(pause).await;
@@ -219,7 +219,10 @@ async fn perform(
     cluster.admin.create_partitions(&cluster.topic, wider).await?;
     writer.widen(wider);
     stage.partitions = wider as usize;
-    stage.settle(format!("partitions are added: {} to {wider}", args.partitions), began).await;
+    stage
+        .settle(format!("partitions are added: {} to {wider}", args.partitions), began)
+        .await
+        .map_err(failed)?;
     tokio::time::sleep(pause).await;
     Ok(())
 }

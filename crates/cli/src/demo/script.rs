@@ -42,39 +42,40 @@ impl Stage {
             self.members.push(Member::start(self.next_id, &self.topic, &self.settings, self.board.clone())?);
             self.next_id += 1;
         }
-        self.settle(cause, began).await;
-        Ok(())
+        self.settle(cause, began).await
     }
 
     /// The newest member leaves in good order.
-    pub(crate) async fn leave(&mut self) {
-        let Some(member) = self.members.pop() else { return };
+    pub(crate) async fn leave(&mut self) -> std::io::Result<()> {
+        let Some(member) = self.members.pop() else { return Ok(()) };
         let began = self.board.elapsed();
         self.board.begin(&format!("a member leaves: {}", letter(member.id)));
         member.leave().await;
-        self.settle("a member leaves".to_owned(), began).await;
+        self.settle("a member leaves".to_owned(), began).await
     }
 
     /// The newest member is killed.
-    pub(crate) async fn kill(&mut self) {
-        let Some(member) = self.members.pop() else { return };
+    pub(crate) async fn kill(&mut self) -> std::io::Result<()> {
+        let Some(member) = self.members.pop() else { return Ok(()) };
         let began = self.board.elapsed();
         self.board.begin(&format!("a member is killed: {}", letter(member.id)));
         member.kill(&self.board).await;
-        self.settle("a member is killed".to_owned(), began).await;
+        self.settle("a member is killed".to_owned(), began).await
     }
 
-    /// Waits until the group is at rest, and writes the step down.
-    pub(crate) async fn settle(&mut self, cause: String, began: Duration) {
+    /// Waits until the group is at rest, and writes the step down. Fails when a member ends that nobody asked to.
+    pub(crate) async fn settle(&mut self, cause: String, began: Duration) -> std::io::Result<()> {
         let ids: Vec<MemberId> = self.members.iter().map(|m| m.id).collect();
         let limit = began + PATIENCE;
         while !self.board.at_rest(&ids, self.partitions) && self.board.elapsed() < limit {
             tokio::time::sleep(Duration::from_millis(2)).await;
+            self.members.iter_mut().try_for_each(Member::still_runs)?;
         }
         let step = Step { cause, began, settled: self.board.elapsed() };
         let cost = audit::cost_of(&step, &self.board.events());
         self.board.settle(step.settled, step.settled.saturating_sub(began), &cost);
         self.steps.push(step);
+        Ok(())
     }
 
     /// Everybody leaves in good order, one after the other.

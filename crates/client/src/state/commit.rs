@@ -190,7 +190,8 @@ impl ConsumerState {
             return None;
         }
         let mut all = commit.offsets.iter().zip(&commit.owned);
-        let anew = all.find(|((name, _), owned)| self.ownership(name).is_some_and(|now| Some(now) != **owned));
+        let anew =
+            all.find(|((name, _), owned)| self.ownership(name).is_some_and(|now| Some(now) != **owned));
         anew.map(|((name, _), _)| name)
     }
 
