@@ -11,7 +11,7 @@ use tontine_broker::Broker;
 use tontine_testkit::plain::PlainClient;
 
 /// Long enough for anything that ends at all.
-pub const LONG: Duration = Duration::from_secs(10);
+pub const LONG: Duration = Duration::from_secs(40);
 pub const TICK: Duration = Duration::from_millis(50);
 
 pub async fn broker(topics: &[(&str, i32)]) -> Broker {

@@ -18,7 +18,7 @@ pub fn register(suite: &mut Suite) {
     ]);
 }
 
-const LONG: Duration = Duration::from_secs(10);
+const LONG: Duration = Duration::from_secs(40);
 
 fn beat() -> HeartbeatRequest {
     HeartbeatRequest { group_id: "nobody".to_owned(), member_id: "nobody".to_owned(), ..Default::default() }

@@ -163,7 +163,7 @@ impl Hand {
     /// Sends heartbeats until one is answered with `code`.
     pub async fn until_heartbeat(&mut self, code: ErrorCode) -> Result<(), Failure> {
         let hand = tokio::sync::Mutex::new(self);
-        wait::until(&format!("a heartbeat is answered {code}"), Duration::from_secs(10), async || {
+        wait::until(&format!("a heartbeat is answered {code}"), Duration::from_secs(40), async || {
             let got = hand.lock().await.heartbeat().await.ok()?;
             (got == code).then_some(())
         })
