@@ -9,7 +9,6 @@
 mod table;
 
 use std::{
-    io::{BufRead, BufReader},
     path::Path,
     process::{Child, Command, Stdio},
     time::{Duration, Instant},
@@ -58,15 +57,7 @@ struct Process {
 impl Process {
     fn start(args: &[&str]) -> Self {
         let began = Instant::now();
-        let mut child = Command::new(env!("CARGO_BIN_EXE_tontine"))
-            .args(["broker", "--listen", "127.0.0.1:0"])
-            .args(args)
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let address = line.trim().rsplit(' ').next().unwrap().to_owned();
+        let (child, address) = table::broker(args);
         Self { child, address, began }
     }
 

@@ -10,9 +10,9 @@ mod table;
 
 use std::{
     collections::BTreeMap,
-    io::{BufRead, BufReader, Read, Write},
+    io::{Read, Write},
     net::TcpStream,
-    process::{Child, Command, Stdio},
+    process::{Command, Stdio},
     sync::{
         Arc, Mutex,
         atomic::{AtomicBool, Ordering},
@@ -47,23 +47,10 @@ fn main() {
     runtime.block_on(gaps());
 }
 
-/// A broker process, and where it listens.
-fn broker_process() -> (Child, String) {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_tontine"))
-        .args(["broker", "--listen", "127.0.0.1:0", "--topic", "orders:8"])
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut line = String::new();
-    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-    let address = line.trim().rsplit(' ').next().unwrap().to_owned();
-    (child, address)
-}
-
 fn broker_ready() -> Vec<f64> {
     let one = |_| {
         let began = Instant::now();
-        let (mut child, address) = broker_process();
+        let (mut child, address) = table::broker(&["--topic", "orders:8"]);
         let mut socket = TcpStream::connect(address).unwrap();
         // ApiVersions v0, correlation id 1, no client id.
         socket.write_all(&[0, 0, 0, 10, 0, 18, 0, 0, 0, 0, 0, 1, 255, 255]).unwrap();

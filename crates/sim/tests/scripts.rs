@@ -42,6 +42,17 @@ fn group(plan: Plan, partitions: i32) -> Script {
     script
 }
 
+/// Two members that share four partitions; what the first one hears from now on.
+fn two_at_rest(protocol: Protocol) -> (Script, Life, Life, Heard) {
+    let mut script = group(plan(), 4);
+    let (setup_a, heard) = listening(protocol);
+    let a = script.member(setup_a);
+    let b = script.member(setup(protocol));
+    script.settle();
+    heard.borrow_mut().clear();
+    (script, a, b, heard)
+}
+
 fn write(script: &mut Script, many: usize) {
     for number in 0..many {
         script.write("t", None, None, format!("record {number}").as_bytes()).expect("the topic is there");
@@ -89,12 +100,7 @@ fn a_coordinator_that_moves_is_not_heard_of_by_any_listener() {
 #[test]
 fn a_member_whose_process_stood_still_hears_that_all_is_lost_before_it_gets_another_record() {
     for protocol in BOTH {
-        let mut script = group(plan(), 4);
-        let (setup_a, heard) = listening(protocol);
-        let a = script.member(setup_a);
-        let b = script.member(setup(protocol));
-        script.settle();
-        heard.borrow_mut().clear();
+        let (mut script, a, b, heard) = two_at_rest(protocol);
         script.stall(a, script.session() * 2);
         script.pass(script.session() + seconds(5));
         assert_eq!(owned(&script, b), 4, "{protocol:?}: the other one has everything");
@@ -109,12 +115,7 @@ fn a_member_whose_process_stood_still_hears_that_all_is_lost_before_it_gets_anot
 #[test]
 fn a_member_that_works_too_long_loses_its_partitions_and_comes_back_by_itself() {
     for protocol in BOTH {
-        let mut script = group(plan(), 4);
-        let (setup_a, heard) = listening(protocol);
-        let a = script.member(setup_a);
-        let b = script.member(setup(protocol));
-        script.settle();
-        heard.borrow_mut().clear();
+        let (mut script, a, b, heard) = two_at_rest(protocol);
         script.work_too_long(a);
         write(&mut script, 4);
         script.pass(script.max_poll_interval() + seconds(12));

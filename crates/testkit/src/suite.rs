@@ -243,7 +243,8 @@ impl Run {
     }
 }
 
-fn in_ci() -> bool {
+/// Whether a tool that is missing is a failure, and not a reason to skip.
+pub fn in_ci() -> bool {
     std::env::var("CI").is_ok_and(|value| value == "true")
 }
 

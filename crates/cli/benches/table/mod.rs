@@ -1,4 +1,9 @@
-//! The table that the benches print, and what the system says about a process.
+//! The table that the benches print, the broker that they measure, and what the system says about a process.
+
+use std::{
+    io::{BufRead as _, BufReader},
+    process::{Child, Command, Stdio},
+};
 
 /// The first line.
 pub(crate) fn head() {
@@ -10,6 +15,20 @@ pub(crate) fn row(what: &str, mut figures: Vec<f64>, goal: &str) {
     figures.sort_by(f64::total_cmp);
     let (min, max) = (figures[0], figures[figures.len() - 1]);
     println!("{what:<62} {min:>9.3} {:>9.3} {max:>9.3}  {goal}", figures[figures.len() / 2]);
+}
+
+/// A broker process, and where it listens.
+pub(crate) fn broker(args: &[&str]) -> (Child, String) {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_tontine"))
+        .args(["broker", "--listen", "127.0.0.1:0"])
+        .args(args)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let address = line.trim().rsplit(' ').next().unwrap().to_owned();
+    (child, address)
 }
 
 /// CPU time of a process so far, in microseconds; the system counts in steps of ten milliseconds.

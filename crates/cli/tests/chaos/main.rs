@@ -24,7 +24,7 @@ use source::Places;
 use std::{error::Error, process::ExitCode, sync::Arc, time::Duration};
 use tally::Tally;
 use tontine::Admin;
-use tontine_testkit::{apache, cluster::Cluster, wait};
+use tontine_testkit::{apache, cluster::Cluster, suite::in_ci, wait};
 use trouble::World;
 
 /// Whatever keeps the chaos from ending well.
@@ -44,7 +44,7 @@ fn main() -> ExitCode {
     };
     if let Some(reason) = apache::unavailable().filter(|_| arguments.on_kafka) {
         println!("chaos on Apache Kafka: skipped, {reason}");
-        return if std::env::var_os("CI").is_some() { ExitCode::FAILURE } else { ExitCode::SUCCESS };
+        return if in_ci() { ExitCode::FAILURE } else { ExitCode::SUCCESS };
     }
     println!("{arguments}");
     let runtime = tokio::runtime::Runtime::new().map_err(Into::into);

@@ -9,6 +9,7 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tontine_testkit::foreign::{Missing, Program};
 use tontine_testkit::process::Guarded;
+use tontine_testkit::suite::in_ci;
 use tontine_testkit::{Failure, ensure, ensure_eq, failure, wait};
 
 /// Far more than any program takes: what it waits for has deadlines of its own.
@@ -36,10 +37,6 @@ fn start(find: fn() -> Result<Program, Missing>, arguments: &[&str]) -> Result<C
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.map_err(|e| failure!("no runtime: {e}"))?.block_on(run(program, arguments))?;
     Ok(Completion::Completed)
-}
-
-fn in_ci() -> bool {
-    std::env::var("CI").is_ok_and(|value| value == "true")
 }
 
 async fn run(program: Program, arguments: &[&str]) -> Result<(), Failure> {

@@ -10,6 +10,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod client;
+#[path = "../two_sides/dice.rs"]
 mod dice;
 mod world;
 
