@@ -28,7 +28,9 @@ pub(crate) struct Heart {
     backoff: Backoff,
     next: Instant,
     heard: Instant,
-    /// When the coordinator last said something that shows that the member is one.
+    /// When the last heartbeat was sent.
+    sent: Instant,
+    /// When that was sent whose answer shows that the member is one: an answer may have waited for long.
     confirmed: Instant,
     /// How many heartbeats went out since a cooperative round ended; `None` at the regular pace.
     quick: Option<u32>,
@@ -48,6 +50,7 @@ impl Heart {
             backoff,
             next: Instant::ZERO,
             heard: Instant::ZERO,
+            sent: Instant::ZERO,
             confirmed: Instant::ZERO,
             quick: None,
             expectant_until: Instant::ZERO,
@@ -62,7 +65,7 @@ impl Heart {
 
     /// A generation began: one regular interval from now on.
     pub(crate) fn start(&mut self, now: Instant) {
-        (self.heard, self.confirmed) = (now, now);
+        (self.heard, self.sent, self.confirmed) = (now, now, now);
         self.next = now + self.interval;
         self.quick = None;
         self.in_flight = None;
@@ -117,6 +120,7 @@ impl Heart {
 
     pub(crate) fn sent(&mut self, now: Instant, ticket: Ticket, membership: Membership, jitter: &mut Jitter) {
         self.in_flight = Some((ticket, membership));
+        self.sent = now;
         self.next = now + self.gap(now, jitter);
     }
 
@@ -133,7 +137,7 @@ impl Heart {
 
     /// The coordinator answered something that shows that it is there.
     pub(crate) fn heard(&mut self, now: Instant) {
-        (self.heard, self.confirmed) = (now, now);
+        (self.heard, self.confirmed) = (now, self.sent.max(self.confirmed));
         self.backoff.reset();
     }
 
