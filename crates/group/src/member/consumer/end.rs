@@ -42,6 +42,10 @@ impl Consumer {
         if let State::Leaving(leaving) = &mut self.state {
             leaving.orderly = false;
             self.forget_epoch();
+            // For good, so it is told while it leaves as well: the application may subscribe again, and would wait for ever.
+            if self.fenced {
+                self.report_error(error);
+            }
             return;
         }
         let instance = self.config.instance_id.clone().unwrap_or_default();

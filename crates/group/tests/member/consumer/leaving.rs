@@ -1,7 +1,7 @@
 //! Leaving on purpose, and for not polling.
 
 use super::*;
-use tontine_group::member::{Callback, MembershipOperation, SendError};
+use tontine_group::member::{Callback, MemberError, MembershipOperation, SendError};
 
 fn left(rig: &mut Rig) -> i32 {
     let (ticket, said) = rig.said().expect("a farewell");
@@ -80,6 +80,21 @@ fn a_member_that_is_fenced_while_it_leaves_has_left() {
         assert_eq!(rig.run(), ["L(a-0)"], "somebody else may have it");
         assert_eq!(rig.left, 1);
     }
+}
+
+#[test]
+fn a_twin_met_while_leaving_is_told_to_whoever_subscribes_again() {
+    let mut rig = static_consumer();
+    rig.at_rest(&[(A, 0)]);
+    let (under_way, _) = rig.beat();
+    rig.do_with(|m, now| m.unsubscribe(now));
+    let code = ErrorCode::FENCED_INSTANCE_ID;
+    rig.answer(under_way, ConsumerGroupHeartbeatResponse { error_code: code, ..Default::default() });
+    assert_eq!(rig.run(), ["L(a-0)"], "the twin has it");
+    assert_eq!(rig.left, 1);
+    rig.subscribe(&["a"]).poll();
+    assert_eq!(rig.errors, [MemberError::InstanceFenced { instance: "i1".into() }]);
+    assert!(rig.requests.is_empty(), "it would throw the other one out");
 }
 
 #[test]
