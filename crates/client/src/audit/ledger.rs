@@ -110,8 +110,8 @@ impl Ledger {
             sought: false,
         };
         self.open.insert(partition.clone(), ownership);
-        let instance = self.instance.clone();
-        self.write(from, member, partition.clone(), Event::Assigned { instance });
+        let (instance, in_rounds) = (self.instance.clone(), self.settings.in_rounds);
+        self.write(from, member, partition.clone(), Event::Assigned { instance, in_rounds });
     }
 
     pub(crate) fn released(&mut self, partition: &TopicPartition, why: Why) {

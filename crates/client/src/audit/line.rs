@@ -27,6 +27,8 @@ pub enum Event {
     Assigned {
         /// The member's `group.instance.id`.
         instance: Option<String>,
+        /// See [`Event::Released`].
+        in_rounds: bool,
     },
     /// This offset is asked to be committed. If the process dies now, nobody knows whether it was.
     Asked {
@@ -104,8 +106,13 @@ impl Entry {
         text(&mut line, "member", &self.member);
         number(&mut line, "epoch", Some(self.epoch.into()));
         match &self.event {
-            Event::Assigned { instance: None } | Event::Sought => {}
-            Event::Assigned { instance: Some(instance) } => text(&mut line, "instance", instance),
+            Event::Sought => {}
+            Event::Assigned { instance, in_rounds } => {
+                if let Some(instance) = instance {
+                    text(&mut line, "instance", instance);
+                }
+                number(&mut line, "rounds", Some(i64::from(*in_rounds)));
+            }
             Event::Asked { offset } | Event::Committed { offset } => {
                 number(&mut line, "offset", Some(*offset));
             }
@@ -130,7 +137,10 @@ impl Entry {
         let fields = Fields::parse(line)?;
         let partition = i32::try_from(fields.number("partition")?).map_err(|_| wrong("partition"))?;
         let event = match fields.text("event")? {
-            "assigned" => Event::Assigned { instance: fields.text("instance").ok().map(str::to_owned) },
+            "assigned" => Event::Assigned {
+                instance: fields.text("instance").ok().map(str::to_owned),
+                in_rounds: fields.number("rounds").is_ok_and(|rounds| rounds != 0),
+            },
             "sought" => Event::Sought,
             "asked" => Event::Asked { offset: fields.number("offset")? },
             "committed" => Event::Committed { offset: fields.number("offset")? },

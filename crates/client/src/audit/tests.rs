@@ -21,7 +21,7 @@ fn released(from: i64, first: i64, last: i64) -> Event {
 }
 
 fn assigned() -> Event {
-    Event::Assigned { instance: None }
+    Event::Assigned { instance: None, in_rounds: true }
 }
 
 /// One member after the other, as it should be.
@@ -64,7 +64,11 @@ fn every_entry_is_read_as_it_was_written() {
     for entry in entries {
         assert_eq!(Entry::parse(&entry.line()), Ok(entry));
     }
-    for event in [Event::Sought, Event::Asked { offset: 7 }, Event::Assigned { instance: Some("i".into()) }] {
+    for event in [
+        Event::Sought,
+        Event::Asked { offset: 7 },
+        Event::Assigned { instance: Some("i".into()), in_rounds: true },
+    ] {
         let entry = entry(3, "a", event);
         assert_eq!(Entry::parse(&entry.line()), Ok(entry));
     }
@@ -164,13 +168,49 @@ fn a_member_that_did_not_come_along_to_the_next_generation_could_not_know() {
     assert!(judge(late).is_clean(), "nobody had confirmed b since a got the partition");
 }
 
+/// The first member ended its ownership like this.
+fn ended(entries: &mut [Entry], at: usize, rounds: bool, last_confirmed: i64) {
+    if let Event::Released { in_rounds, confirmed, .. } = &mut entries[at].event {
+        (*in_rounds, *confirmed) = (rounds, Some(last_confirmed));
+    }
+}
+
+#[test]
+fn generations_say_nothing_when_one_of_the_two_speaks_the_consumer_protocol() {
+    // A classic group that was empty in between: the same number is no common generation.
+    let mut entries = overlapping();
+    ended(&mut entries, 2, true, 6);
+    entries[3].event = Event::Assigned { instance: None, in_rounds: false };
+    ended(&mut entries, 5, false, 19);
+    assert!(judge(entries.clone()).is_clean(), "nobody had confirmed a since b got the partition");
+    assert!(judge(entries[..5].to_vec()).is_clean(), "b still has it");
+    // Nor is another number a later one: both were members.
+    entries[3..].iter_mut().for_each(|entry| entry.epoch = 2);
+    ended(&mut entries, 2, true, 8);
+    assert!(only_problem(entries).contains("b got it 2 ms before a had given it up"));
+}
+
+#[test]
+fn clocks_may_differ_in_what_a_member_was_confirmed_at_too() {
+    let mut entries = overlapping();
+    ended(&mut entries, 5, false, 19);
+    let verdict = |last_confirmed| {
+        let (mut entries, mut audit) = (entries.clone(), Audit::new(1));
+        ended(&mut entries, 2, false, last_confirmed);
+        entries.into_iter().for_each(|entry| audit.add("log", entry));
+        audit.judge()
+    };
+    assert!(verdict(7).is_clean(), "by b's clock it was before b got the partition");
+    assert_eq!(verdict(8).problems.len(), 1);
+}
+
 #[test]
 fn whoever_takes_over_as_the_same_static_member_overlaps_with_nobody() {
     let mut entries = overlapping();
-    entries[0].event = Event::Assigned { instance: Some("i".into()) };
-    entries[3].event = Event::Assigned { instance: Some("j".into()) };
+    entries[0].event = Event::Assigned { instance: Some("i".into()), in_rounds: true };
+    entries[3].event = Event::Assigned { instance: Some("j".into()), in_rounds: true };
     assert!(only_problem(entries.clone()).contains("b got it 2 ms before a had given it up"));
-    entries[3].event = Event::Assigned { instance: Some("i".into()) };
+    entries[3].event = Event::Assigned { instance: Some("i".into()), in_rounds: true };
     let verdict = judge(entries);
     assert!(verdict.is_clean(), "{verdict}");
     assert_eq!(verdict.outlived, 1);

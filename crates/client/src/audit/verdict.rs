@@ -72,16 +72,19 @@ struct Ownership {
 
 impl Ownership {
     /// Whether one of the two went on for longer than the coordinator knew it for a member, and the other one did not.
-    fn outlived(&self, other: &Self) -> bool {
+    /// Generations tell only when both count them: a group may go over to the consumer protocol and begin anew there.
+    fn outlived(&self, other: &Self, tolerance_ms: i64) -> bool {
         let apart = self.epochs.1 < other.epochs.0 || other.epochs.1 < self.epochs.0;
         let replaced =
             self.instance.is_some() && self.instance == other.instance && self.member != other.member;
-        let unheard = self.is_unheard_since(other) || other.is_unheard_since(self);
-        self.why == Some(Why::Lost) || replaced || if self.in_rounds { apart } else { unheard }
+        let unheard =
+            self.is_unheard_since(other, tolerance_ms) || other.is_unheard_since(self, tolerance_ms);
+        let in_rounds = self.in_rounds && other.in_rounds;
+        self.why == Some(Why::Lost) || replaced || if in_rounds { apart } else { unheard }
     }
 
-    fn is_unheard_since(&self, other: &Self) -> bool {
-        self.confirmed.is_some_and(|at| at < other.from)
+    fn is_unheard_since(&self, other: &Self, tolerance_ms: i64) -> bool {
+        self.confirmed.is_some_and(|at| at < other.from.saturating_add(tolerance_ms))
     }
 
     /// What may have been handed out. Of a process that died it is what it wanted to commit.
@@ -135,8 +138,10 @@ impl Audit {
             verdict.commits +=
                 entries.iter().filter(|(_, e)| matches!(e.event, Event::Committed { .. })).count();
             let overlaps = self.overlaps(&owned);
-            verdict.outlived += overlaps.iter().filter(|(earlier, later)| earlier.outlived(later)).count();
-            let both = overlaps.into_iter().filter(|(earlier, later)| !earlier.outlived(later));
+            let outlived =
+                |(earlier, later): &(&Ownership, &Ownership)| earlier.outlived(later, self.tolerance_ms);
+            verdict.outlived += overlaps.iter().filter(|both| outlived(both)).count();
+            let both = overlaps.into_iter().filter(|both| !outlived(both));
             verdict
                 .problems
                 .extend(both.map(|(earlier, later)| tell(&later.place, two_owners(earlier, later))));
@@ -194,14 +199,14 @@ fn ownerships(entries: &[&(String, Entry)]) -> Vec<Ownership> {
     for (place, entry) in entries {
         let current = owned.iter_mut().rev().find(|of| of.member == entry.member && of.to.is_none());
         match (&entry.event, current) {
-            (Event::Assigned { instance }, _) => owned.push(Ownership {
+            (Event::Assigned { instance, in_rounds }, _) => owned.push(Ownership {
                 member: entry.member.clone(),
                 instance: instance.clone(),
                 from: entry.at,
                 to: None,
                 why: None,
                 epochs: (entry.epoch, entry.epoch),
-                in_rounds: false,
+                in_rounds: *in_rounds,
                 confirmed: None,
                 first: None,
                 next: None,
