@@ -34,8 +34,7 @@ impl Front {
     ) -> Result<(), Error> {
         self.desk.check_group()?;
         check_offsets(&offsets)?;
-        let result =
-            self.call(|call| Ask::Commit { call, offsets, kind: CommitKind::Awaited, timeout }).await;
+        let result = self.call(|call| Ask::commit(call, offsets, CommitKind::Awaited, timeout)).await;
         self.run_commit_callbacks();
         result.map(|_| ())
     }

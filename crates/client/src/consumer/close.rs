@@ -60,7 +60,7 @@ impl Consumer {
     async fn commit_at_close(&mut self, timeout: Duration) -> Result<(), Error> {
         let offsets = self.front.desk.consumed();
         let kind = CommitKind::Awaited;
-        let call = self.front.desk.call(|call| Ask::Commit { call, offsets, kind, timeout });
+        let call = self.front.desk.call(|call| Ask::commit(call, offsets, kind, timeout));
         loop {
             self.front.exchange();
             if let Some(answer) = self.front.desk.take_answer(call) {

@@ -90,7 +90,7 @@ impl Desk {
         let call = self.calls.next_id();
         self.auto_commit.under_way = Some(call);
         let timeout = self.settings.max_poll_interval;
-        self.asks.push(Ask::Commit { call, offsets, kind: CommitKind::OnTimer, timeout });
+        self.asks.push(Ask::commit(call, offsets, CommitKind::OnTimer, timeout));
     }
 
     /// Whether `close` commits what polls returned.

@@ -67,7 +67,7 @@ impl Desk {
 
     /// Starts a commit that somebody waits for; see [`Desk::take_commit`].
     pub fn commit(&mut self, offsets: Vec<(TopicPartition, OffsetAndMetadata)>, timeout: Duration) -> CallId {
-        self.call(|call| Ask::Commit { call, offsets, kind: CommitKind::Awaited, timeout })
+        self.call(|call| Ask::commit(call, offsets, CommitKind::Awaited, timeout))
     }
 
     /// How the commit that somebody waits for ended, when it has.
@@ -128,7 +128,7 @@ impl Desk {
         offsets: Vec<(TopicPartition, OffsetAndMetadata)>,
         timeout: Duration,
     ) -> CallId {
-        self.call_later(|call| Ask::Commit { call, offsets, kind: CommitKind::Once, timeout })
+        self.call_later(|call| Ask::commit(call, offsets, CommitKind::Once, timeout))
     }
 
     /// Tells the actor something that has no answer.

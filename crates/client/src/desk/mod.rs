@@ -128,7 +128,14 @@ impl Desk {
     /// What to tell the actor, in this order.
     pub fn commands(&mut self) -> impl Iterator<Item = Command> + '_ {
         self.audit_commits();
-        self.asks.drain(..).map(Command)
+        let held = &self.held;
+        self.asks.drain(..).map(|mut ask| {
+            if let Ask::Commit { offsets, seen, .. } = &mut ask {
+                let of = |name| held.get(name).map(|held| held.incarnation.ownership);
+                *seen = offsets.iter().map(|(name, _)| of(name)).collect();
+            }
+            Command(ask)
+        })
     }
 
     /// What is new for the audit log; nothing without `audit.log`. To be written before [`Desk::commands`] are carried

@@ -155,7 +155,7 @@ impl Desk {
         }
         let call = self.calls.next_id();
         let timeout = self.settings.max_poll_interval;
-        self.asks.push(Ask::Commit { call, offsets, kind: CommitKind::Awaited, timeout });
+        self.asks.push(Ask::commit(call, offsets, CommitKind::Awaited, timeout));
         Some(call)
     }
 

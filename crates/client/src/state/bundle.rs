@@ -12,9 +12,12 @@ use super::{
     commit::{Commit, Commits, Verdict},
 };
 use crate::{Error, offsets::OffsetAndMetadata};
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 use tontine_group::{Instant, TopicPartition, ids::Membership};
-use tontine_wire::api::offset_commit::OffsetCommitResponse;
+use tontine_wire::{Uuid, api::offset_commit::OffsetCommitResponse};
 
 impl Commits {
     /// The first of the queue, and so many of them together: the offsets that are left when each has replaced what came
@@ -27,6 +30,32 @@ impl Commits {
             offsets.extend(commit.offsets.iter().cloned());
         }
         (offsets.into_iter().collect(), deadline)
+    }
+
+    /// The topics that the first ones were read of, where that is known.
+    pub(super) fn topics_read(&self, many: usize) -> BTreeMap<Arc<str>, Uuid> {
+        let mut read = BTreeMap::new();
+        for commit in self.queue.iter().take(many) {
+            for ((name, _), topic) in commit.offsets.iter().zip(&commit.topics) {
+                if let Some(topic) = topic.filter(|topic| !topic.is_zero()) {
+                    read.entry(name.topic.clone()).or_insert(topic);
+                }
+            }
+        }
+        read
+    }
+
+    /// How many of the first ones were read of the same topics: one request has room for one topic of a name.
+    fn of_the_same_topics(&self, many: usize) -> usize {
+        let read = self.topics_read(many);
+        let is_same = |commit: &&Commit| {
+            let mut all = commit.offsets.iter().zip(&commit.topics);
+            all.all(|((name, _), topic)| {
+                let first = read.get(&name.topic);
+                topic.is_none_or(|topic| topic.is_zero() || first.is_none_or(|first| *first == topic))
+            })
+        };
+        self.queue.iter().take(many).take_while(is_same).count().max(1)
     }
 
     /// When the first of those that are under way runs out of time.
@@ -47,7 +76,8 @@ impl ConsumerState {
             commit.kind == CommitKind::Once
                 && matches!(self.verdict(commit), Verdict::Send(under) if under.as_ref() == membership)
         };
-        self.commits.queue.iter().take_while(goes_along).count().max(1)
+        let many = self.commits.queue.iter().take_while(goes_along).count().max(1);
+        self.commits.of_the_same_topics(many)
     }
 
     /// Ends those under way whose partitions were all accepted, if others were not.

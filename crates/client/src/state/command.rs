@@ -65,6 +65,8 @@ pub(crate) enum Ask {
         offsets: Vec<(TopicPartition, OffsetAndMetadata)>,
         kind: CommitKind,
         timeout: Duration,
+        /// The ownership of each offset's partition as the desk knows it; filled in when it goes out.
+        seen: Vec<Option<u64>>,
     },
     /// Read offsets stored in the group.
     Committed { call: CallId, partitions: BTreeSet<TopicPartition>, timeout: Duration },
@@ -76,6 +78,18 @@ pub(crate) enum Ask {
     Rejoin { reason: String },
     /// Let go of everything that is left, and stop.
     Close { timeout: Duration },
+}
+
+impl Ask {
+    /// Store these offsets.
+    pub(crate) fn commit(
+        call: CallId,
+        offsets: Vec<(TopicPartition, OffsetAndMetadata)>,
+        kind: CommitKind,
+        timeout: Duration,
+    ) -> Self {
+        Self::Commit { call, offsets, kind, timeout, seen: Vec::new() }
+    }
 }
 
 /// How much is done for a commit.

@@ -29,7 +29,7 @@ use tontine_group::{
     member::{CommitRefusal, GroupProtocol, MemberState},
 };
 use tontine_wire::{
-    ErrorCode,
+    ErrorCode, Uuid,
     api::{
         Response,
         offset_commit::{
@@ -73,6 +73,8 @@ pub(super) struct Commit {
     ended: u64,
     /// The ownership of each partition then; `None`: it was not owned.
     owned: Vec<Option<u64>>,
+    /// The topic that each was read of, zero if that is not known; `None`: one that is gone.
+    pub(super) topics: Vec<Option<Uuid>>,
     /// A rebalance has held it up.
     held: bool,
 }
@@ -99,11 +101,14 @@ impl ConsumerState {
         offsets: Vec<(TopicPartition, OffsetAndMetadata)>,
         kind: CommitKind,
         timeout: Duration,
+        seen: &[Option<u64>],
     ) {
         let deadline = self.now + timeout;
         let asked_under = self.group.as_ref().and_then(|group| group.member.membership());
         let ended = self.memberships_ended();
         let owned = offsets.iter().map(|(name, _)| self.ownership(name)).collect();
+        let seen = seen.iter().copied().chain(std::iter::repeat(None));
+        let topics = offsets.iter().zip(seen).map(|((name, _), seen)| self.topic_read(name, seen)).collect();
         let held = false;
         self.commits.queue.push_back(Commit {
             call,
@@ -114,6 +119,7 @@ impl ConsumerState {
             asked_under,
             ended,
             owned,
+            topics,
             held,
         });
         self.count_commits();
@@ -179,13 +185,28 @@ impl ConsumerState {
         self.fetches.partitions.get(name).map(|partition| partition.incarnation.ownership)
     }
 
+    /// Which topic an application reads that knows the partition by this ownership. When it was deleted and came again the
+    /// partition has another one, and the application need not have heard of that yet.
+    fn topic_read(&self, name: &TopicPartition, seen: Option<u64>) -> Option<Uuid> {
+        match self.fetches.partitions.get(name) {
+            Some(partition) if seen.is_some_and(|seen| seen != partition.incarnation.ownership) => None,
+            Some(partition) => Some(partition.topic_id),
+            None => Some(Uuid::ZERO),
+        }
+    }
+
     fn is_still_owned(&self, commit: &Commit) -> bool {
         let mut all = commit.offsets.iter().zip(&commit.owned);
         all.all(|((name, _), owned)| owned.is_some() && self.ownership(name) == *owned)
     }
 
-    /// A partition that is read from its beginning since the commit was asked for, under the same membership.
+    /// A partition that is read from its beginning since the commit was asked for, under the same membership, or since the
+    /// application last heard of it.
     fn began_anew<'a>(&self, commit: &'a Commit) -> Option<&'a TopicPartition> {
+        let gone = commit.offsets.iter().zip(&commit.topics).find(|(_, topic)| topic.is_none());
+        if let Some(((name, _), _)) = gone {
+            return Some(name);
+        }
         if self.group.as_ref().and_then(|group| group.member.membership()) != commit.asked_under {
             return None;
         }
@@ -241,7 +262,9 @@ impl ConsumerState {
         let many = self.bundle(membership.as_ref());
         let Some(group) = &self.group else { return };
         let (offsets, deadline) = self.commits.put_together(many);
-        let ids = self.topic_ids(offsets.iter().map(|(name, _)| name));
+        // As they were when it was asked: since then the partitions may have been given up, and the topics have come again.
+        let read = self.commits.topics_read(many);
+        let ids = self.topic_ids(offsets.iter().map(|(name, _)| name), &read);
         let request = request(&group.id, membership.as_ref(), &offsets, &ids);
         let highest = ids.highest_version();
         let left = deadline.saturating_since(self.now).min(self.settings.request_timeout);

@@ -121,7 +121,7 @@ impl ConsumerState {
         let target = Target::Coordinator(group.id.clone());
         let membership =
             group.member.membership().filter(|_| group.member.protocol() == GroupProtocol::Consumer);
-        let ids = self.topic_ids(names);
+        let ids = self.topic_ids(names, &BTreeMap::new());
         let request = request(&group.id, membership.as_ref(), names, &ids);
         let ticket = self.cluster.send_at_most(
             self.now,

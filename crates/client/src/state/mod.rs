@@ -121,6 +121,11 @@ impl ConsumerState {
         }
     }
 
+    /// Whether it is a member of its group, as far as it knows; its application may not have heard yet that it is not.
+    pub fn is_member(&self) -> bool {
+        self.group.as_ref().is_some_and(|group| group.member.membership().is_some())
+    }
+
     fn tell(&mut self, tell: Tell) {
         self.tells.push_back(tell);
     }
@@ -151,7 +156,9 @@ impl ConsumerState {
             Ask::Pause { partitions, paused } => self.pause(&partitions, paused),
             Ask::Begin => self.begin_step(),
             Ask::StepDone { step, failed } => self.step_done(step, failed),
-            Ask::Commit { call, offsets, kind, timeout } => self.commit(call, offsets, kind, timeout),
+            Ask::Commit { call, offsets, kind, timeout, seen } => {
+                self.commit(call, offsets, kind, timeout, &seen);
+            }
             Ask::Committed { call, partitions, timeout } => self.ask_committed(call, partitions, timeout),
             Ask::Lookup { call, spots, timeout } => self.ask_lookup(call, spots, timeout),
             Ask::PartitionsOf { call, topic, timeout } => self.ask_partitions(call, topic, timeout),

@@ -34,13 +34,19 @@ impl TopicIds {
 }
 
 impl ConsumerState {
-    pub(super) fn topic_ids<'a>(&self, names: impl IntoIterator<Item = &'a TopicPartition>) -> TopicIds {
+    /// The ids of these topics. `read`: those that are known to be meant.
+    pub(super) fn topic_ids<'a>(
+        &self,
+        names: impl IntoIterator<Item = &'a TopicPartition>,
+        read: &BTreeMap<Arc<str>, Uuid>,
+    ) -> TopicIds {
         let is_member = self.group.as_ref().is_some_and(|group| group.member.membership().is_some());
         let mut ids = BTreeMap::new();
         for name in names {
             let owned = self.fetches.partitions.get(name).map(|partition| partition.topic_id);
             let owned = owned.filter(|id| !id.is_zero());
-            let id = owned.or_else(|| self.cluster.metadata().topic(&name.topic).map(|topic| topic.id));
+            let id = read.get(&name.topic).copied().or(owned);
+            let id = id.or_else(|| self.cluster.metadata().topic(&name.topic).map(|topic| topic.id));
             match id.filter(|id| !id.is_zero() && is_member) {
                 Some(id) => ids.insert(name.topic.clone(), id),
                 None => return TopicIds::default(),

@@ -121,6 +121,56 @@ fn a_recreated_topic_starts_afresh() {
 }
 
 #[test]
+fn what_was_read_of_a_topic_is_not_committed_to_the_next_one_of_that_name() {
+    let classic = ("partition.assignment.strategy", "range");
+    let settings = [("group.id", "g"), classic, ("metadata.max.age.ms", "500")];
+    let mut rig = Rig::new(&[1], &settings);
+    rig.world.ends = vec![5];
+    rig.desk.subscribe(["t".into()].into()).unwrap();
+    assert_eq!(rig.poll(50).0.len(), 5);
+    rig.world.topic_id = Uuid::from_u128(8);
+    rig.unheard = Some(Vec::new());
+    rig.pass(1_000);
+    // The topic began anew, and the application does not know it yet.
+    let call = rig.desk.commit(rig.desk.consumed(), Duration::from_secs(60));
+    rig.settle();
+    for event in rig.unheard.take().unwrap() {
+        rig.desk.hear(rig.now, event);
+    }
+    let code = rig.desk.take_commit(call).unwrap().unwrap_err().code();
+    assert_eq!(code, Some(ErrorCode::UNKNOWN_TOPIC_ID));
+    assert!(rig.requests(ApiKey::OffsetCommit).is_empty());
+}
+
+#[test]
+fn a_commit_that_is_sent_after_its_partition_was_given_up_names_the_topic_that_was_read() {
+    let classic = ("partition.assignment.strategy", "range");
+    let mut rig = Rig::new(&[1], &[("group.id", "g"), classic, ("heartbeat.interval.ms", "100")]);
+    rig.world.ends = vec![5];
+    rig.desk.subscribe(["t".into()].into()).unwrap();
+    assert_eq!(rig.poll(50).0.len(), 5);
+    rig.world.held = Some(ApiKey::OffsetCommit);
+    for _ in 0..2 {
+        rig.desk.commit_later(rig.desk.consumed(), Duration::from_secs(60));
+        rig.settle();
+    }
+    rig.world.heartbeat_error = ErrorCode::REBALANCE_IN_PROGRESS;
+    assert_eq!(rig.poll_for_callback(), (StepKind::Revoked, vec![name(0)]));
+    rig.desk.callback_done(rig.now, false);
+    rig.settle();
+    rig.world.topic_id = Uuid::from_u128(8);
+    rig.state.cluster.refresh_metadata(rig.now);
+    rig.settle();
+    rig.world.held = None;
+    rig.settle();
+    let topics = rig.requests(ApiKey::OffsetCommit).into_iter().map(|(_, request)| match request {
+        Request::OffsetCommit(request) => request.topics[0].topic_id,
+        other => panic!("{other:?}"),
+    });
+    assert_eq!(topics.collect::<Vec<_>>(), [Uuid::from_u128(7); 2]);
+}
+
+#[test]
 fn a_full_queue_stops_its_own_partition_only() {
     let mut rig = Rig::assigned(&[1, 1], &[("max.partition.fetch.bytes", "1")]);
     rig.world.ends = vec![1, 1];
@@ -167,12 +217,7 @@ fn a_commit_is_retried_while_that_can_help_and_never_overtaken() {
     assert!(ended.unwrap().is_ok());
     assert_eq!(rig.requests(ApiKey::OffsetCommit).len(), 4);
     rig.world.held = Some(ApiKey::OffsetCommit);
-    rig.desk.call_later(|call| Ask::Commit {
-        call,
-        offsets: at(2),
-        kind: CommitKind::Once,
-        timeout: Duration::from_secs(60),
-    });
+    rig.desk.call_later(|call| Ask::commit(call, at(2), CommitKind::Once, Duration::from_secs(60)));
     let last = rig.desk.commit(at(3), Duration::from_secs(60));
     rig.pass(1_000);
     let under_way =
@@ -327,7 +372,7 @@ fn a_commit_that_is_still_under_way_when_closing_ends_in_time_ends_too() {
     rig.world.held = Some(ApiKey::OffsetCommit);
     let offsets = vec![(name(0), OffsetAndMetadata::new(1))];
     let timeout = Duration::from_secs(60);
-    rig.desk.call_later(|call| Ask::Commit { call, offsets, kind: CommitKind::Once, timeout });
+    rig.desk.call_later(|call| Ask::commit(call, offsets, CommitKind::Once, timeout));
     rig.desk.close(Duration::from_millis(300));
     rig.settle();
     assert!(rig.desk.next_ended_commit().is_none(), "it has until the deadline");

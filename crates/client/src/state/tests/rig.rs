@@ -40,6 +40,7 @@ pub(super) struct World {
     /// How many records each partition has.
     pub(super) ends: Vec<i64>,
     pub(super) commit_errors: Vec<ErrorCode>,
+    pub(super) heartbeat_error: ErrorCode,
     pub(super) top_level: Vec<ErrorCode>,
     pub(super) held: Option<ApiKey>,
     /// The topic was deleted.
@@ -63,6 +64,8 @@ pub(super) struct Rig {
     pub(super) waiting: Vec<(ConnId, Bytes, Instant)>,
     /// Seeds of damage to the next answers to fetches.
     pub(super) damage: Vec<u64>,
+    /// What the desk has still to hear, while it hears nothing.
+    pub(super) unheard: Option<Vec<Event>>,
 }
 
 pub(super) fn name(partition: i32) -> TopicPartition {
@@ -94,7 +97,9 @@ impl World {
             Request::SyncGroup(_) => {
                 SyncGroupResponse { assignment: self.everything(), ..Default::default() }.into()
             }
-            Request::Heartbeat(_) => HeartbeatResponse::default().into(),
+            Request::Heartbeat(_) => {
+                HeartbeatResponse { error_code: self.heartbeat_error, ..Default::default() }.into()
+            }
             Request::LeaveGroup(_) => LeaveGroupResponse::default().into(),
             Request::FindCoordinator(request) => FindCoordinatorResponse {
                 coordinators: vec![Coordinator {
@@ -281,6 +286,7 @@ impl Rig {
             endpoints: Vec::new(),
             ends: vec![0; leaders.len()],
             commit_errors: Vec::new(),
+            heartbeat_error: ErrorCode::NONE,
             top_level: Vec::new(),
             held: None,
             gone: false,
@@ -296,6 +302,7 @@ impl Rig {
             world,
             waiting: Vec::new(),
             damage: Vec::new(),
+            unheard: None,
         }
     }
 
@@ -336,7 +343,10 @@ impl Rig {
                 }
                 MachineOutput::Close { conn } => drop(self.conns.remove(&conn)),
                 MachineOutput::Plan(planning) => self.state.handle_plan(self.now, planning.run()),
-                MachineOutput::Event(event) => self.desk.hear(self.now, event),
+                MachineOutput::Event(event) => match &mut self.unheard {
+                    Some(unheard) => unheard.push(event),
+                    None => self.desk.hear(self.now, event),
+                },
                 MachineOutput::Stop => return None,
                 MachineOutput::Wait(at) => {
                     if !self.serve() {
