@@ -320,6 +320,16 @@ impl World {
                 members.remove(name);
             }
         }
+        // Who has left is no member, as for not polling, even if its application has not heard of it yet: a join that was
+        // under way may come after the leave and make a member of it that nobody is.
+        let others = self.holders.of(what).filter(|holder| *holder != who.life);
+        for other in others.filter_map(|holder| self.clients.get(&holder)) {
+            if !other.state.is_member()
+                && let Some(name) = &other.named
+            {
+                members.remove(name);
+            }
+        }
         self.record(Fact::Members(members));
     }
 
