@@ -8,6 +8,7 @@ use crate::topics::{OFFSETS_TOPIC, Partition};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tontine_group::Instant;
+use tontine_wire::ErrorCode;
 
 /// The id of a node.
 pub type NodeId = i32;
@@ -47,6 +48,9 @@ pub enum ClusterError {
     /// The partition does not exist.
     #[error("there is no partition {1} of topic `{0}`")]
     UnknownPartition(String, i32),
+    /// The data directory does not take it.
+    #[error("the leader of `{0}-{1}` cannot be stored in the data directory: see the broker's log")]
+    NotStored(String, i32),
     /// The node holds no replica.
     #[error("node {node} holds no replica of `{topic}-{partition}`: its replicas are on {replicas:?}")]
     NotAReplica {
@@ -101,10 +105,7 @@ impl BrokerState {
         node.up = false;
         self.disconnect_all(now, id);
         self.sessions.remove(&id);
-        self.elect(now, |partition, up| match partition.leader {
-            Some(leader) if up.contains(&leader) => Some(leader),
-            _ => first_up(partition, up),
-        });
+        self.elect_leaders_that_are_up(now);
         Ok(())
     }
 
@@ -157,8 +158,8 @@ impl BrokerState {
             let replicas = known.replicas.clone();
             return Err(ClusterError::NotAReplica { node, topic: topic.to_owned(), partition, replicas });
         }
-        self.set_leader(now, topic, partition, Some(node));
-        Ok(())
+        let not_stored = |_| ClusterError::NotStored(topic.to_owned(), partition);
+        self.set_leader(now, topic, partition, Some(node)).map_err(not_stored)
     }
 
     /// Elects a leader uncleanly: the records from `offset` on are lost, a new epoch begins.
@@ -208,28 +209,65 @@ impl BrokerState {
                 }
             }
         }
+        let mut stored = true;
         for (topic, index, leader) in changes {
-            self.set_leader(now, &topic, index, leader);
+            stored &= self.set_leader(now, &topic, index, leader).is_ok();
+        }
+        if !stored {
+            self.chores.elect_again(now);
         }
     }
 
-    /// Changes the leader of one partition and everything that hangs on it.
-    pub(crate) fn set_leader(&mut self, now: Instant, topic: &str, index: i32, leader: Option<NodeId>) {
-        let Some(known) = self.topics.get_mut(topic) else { return };
-        let id = known.id;
-        let Some(partition) = known.partition_mut(index) else { return };
-        if partition.leader == leader {
-            return;
+    /// Gives partitions whose leader is not up another one.
+    pub(crate) fn elect_leaders_that_are_up(&mut self, now: Instant) {
+        self.elect(now, |partition, up| match partition.leader {
+            Some(leader) if up.contains(&leader) => Some(leader),
+            _ => first_up(partition, up),
+        });
+    }
+
+    /// Changes the leader of one partition and everything that hangs on it, once that is stored: an epoch that clients know
+    /// must not come again after a crash.
+    pub(crate) fn set_leader(
+        &mut self,
+        now: Instant,
+        topic: &str,
+        index: i32,
+        leader: Option<NodeId>,
+    ) -> Result<(), ErrorCode> {
+        let Some(before) = self.leader_becomes(topic, index, |before| (leader, before.1 + 1)) else {
+            return Ok(());
+        };
+        if before.0 == leader {
+            self.leader_becomes(topic, index, |_| before);
+            return Ok(());
         }
-        partition.leader = leader;
-        partition.leader_epoch += 1;
+        if let Err(code) = self.keep_changed(now, topic) {
+            self.leader_becomes(topic, index, |_| before);
+            return Err(code);
+        }
+        let Some(known) = self.topics.get_mut(topic) else { return Ok(()) };
+        let id = known.id;
+        let Some(partition) = known.partition_mut(index) else { return Ok(()) };
         partition.log.begin_epoch(partition.leader_epoch);
-        // Should it not be stored, the next start counts on from an older epoch.
-        let _ = self.keep_changed(now, topic);
         if topic == OFFSETS_TOPIC {
             self.coordinator_moved(now, index, leader);
         }
         self.partition_changed(now, id, index);
+        Ok(())
+    }
+
+    /// Sets the leader of a partition and its epoch; what they were before.
+    fn leader_becomes(
+        &mut self,
+        topic: &str,
+        index: i32,
+        next: impl FnOnce((Option<NodeId>, i32)) -> (Option<NodeId>, i32),
+    ) -> Option<(Option<NodeId>, i32)> {
+        let partition = self.topics.get_mut(topic)?.partition_mut(index)?;
+        let before = (partition.leader, partition.leader_epoch);
+        (partition.leader, partition.leader_epoch) = next(before);
+        Some(before)
     }
 }
 

@@ -200,13 +200,19 @@ impl BrokerState {
         name: &str,
         replicas: Vec<Vec<NodeId>>,
     ) -> Result<(), Refusal> {
-        let Some(topic) = self.topics.remove(name) else { return Ok(()) };
+        let Some(mut topic) = self.topics.remove(name) else { return Ok(()) };
+        let had = topic.partitions.len();
         let more = self.new_partitions(&topic, replicas);
+        topic.partitions.extend(more);
+        let kept = self.keep_topic(now, &topic);
+        let more = topic.partitions.split_off(had);
         let racks = self.racks();
         self.topics.insert(topic, &racks);
+        // A partition that the next start would not find must not take records.
+        kept.map_err(|code| not_stored(name, code))?;
         self.topics.grow(name, more, &racks);
         self.tell_coordinators_of_topics(now);
-        self.keep_changed(now, name).map_err(|code| not_stored(name, code))
+        Ok(())
     }
 
     /// Deletes a topic with its records and the offsets that groups committed for it.

@@ -49,7 +49,10 @@ impl World {
     fn flush(&mut self, client: &mut Client) {
         for entry in client.desk.audit_entries() {
             // The logs do not say which topic of a name is meant.
-            if self.birth(&entry.partition.topic) == 1 {
+            // Of what the brokers lost nobody is told: it is read and committed again, by whoever has it then.
+            let rewound =
+                self.storage.as_ref().is_some_and(|storage| storage.rewound.contains(&entry.partition));
+            if self.birth(&entry.partition.topic) == 1 && !rewound {
                 self.audit.add(client.life.to_string(), entry);
             }
         }

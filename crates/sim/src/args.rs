@@ -5,7 +5,8 @@ use tontine_sim::cuts::Cuts;
 /// How to call the program.
 pub(crate) const USAGE: &str = "\
 usage: tontine-sim [--seeds N] [--seed FIRST] [--full] [--requests] [--failures N]
-                   [--members N] [--trouble-ms N] [--produce-ms N] [--without NUMBERS] [--unshrunk]
+                   [--members N] [--trouble-ms N] [--produce-ms N] [--without NUMBERS] [--no-disk]
+                   [--unshrunk]
 
   --seeds N      run N histories, from seed FIRST on; default 1
   --seed FIRST   the first seed; default 0
@@ -20,6 +21,7 @@ What a shortened history leaves out; reports of failures say what to give here:
   --trouble-ms N     trouble lasts so long
   --produce-ms N     so long between two records, on average
   --without 0-4,7    these troubles do not happen
+  --no-disk          brokers keep things in memory
 
 It ends with 0 when everything held in every history, with 1 when something did not.";
 
@@ -100,6 +102,7 @@ impl Args {
             "--full" => self.full = true,
             "--requests" => self.requests = true,
             "--unshrunk" => self.unshrunk = true,
+            "--no-disk" => self.cuts.no_disk = true,
             "--help" | "-h" => self.help = true,
             _ => return false,
         }
@@ -123,13 +126,14 @@ mod tests {
     #[test]
     fn what_is_given_is_taken_and_the_rest_has_a_default() {
         assert_eq!(parse(""), Ok(Args::default()));
+        let troubles = [0, 1, 4].into();
         let cuts =
-            Cuts { members: Some(2), trouble_ms: Some(50), produce_ms: Some(9), troubles: [0, 1, 4].into() };
+            Cuts { members: Some(2), trouble_ms: Some(50), produce_ms: Some(9), troubles, no_disk: true };
         let (first, seeds, failures) = (7, 3, 1);
         let all =
             Args { first, seeds, full: true, requests: true, failures, cuts, unshrunk: true, help: false };
         let line = "--seed 7 --seeds=3 --full --requests --failures 1 --unshrunk --members 2 --trouble-ms 50 \
-                    --produce-ms 9 --without 0-1,4";
+                    --produce-ms 9 --without 0-1,4 --no-disk";
         assert_eq!(parse(line), Ok(all));
     }
 

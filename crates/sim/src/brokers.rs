@@ -46,7 +46,7 @@ impl World {
         // What a black hole has taken is not answered when it sees again either.
         link.swallows |= self.broker.nodes().get(&link.node).is_some_and(|node| node.black_hole);
         self.look_at(id, &frame);
-        self.broker.handle_frame(self.now, ConnId(id), frame);
+        self.broker.handle_frame(self.broker_now(), ConnId(id), frame);
     }
 
     /// How long a request is held back, if there is a gate for its kind. Each gate holds back one.
@@ -106,6 +106,9 @@ impl World {
     /// Carries out what the brokers want, until they wait.
     pub(crate) fn pump_broker(&mut self) {
         loop {
+            if self.is_torn() {
+                return self.stop_in_the_middle();
+            }
             match self.broker.poll_output() {
                 BrokerOutput::Reply { conn, response, .. } if conn.0 >= INSIDE => {
                     self.inside = Some(response)
@@ -130,6 +133,7 @@ impl World {
                     )));
                 }
                 BrokerOutput::Wait(at) => {
+                    let at = at.map(|at| self.booted + at.since_origin());
                     if let Some(at) = at.filter(|at| self.broker_timer.is_none_or(|set| set > *at)) {
                         let at = at.max(self.now);
                         self.broker_timer = Some(at);
@@ -167,8 +171,9 @@ impl World {
         }
         let Some(pieces) = self.links.get_mut(&id).map(|link| link.pieces(bytes)) else { return };
         for piece in pieces {
+            let leaves = self.disk_is_done();
             let Some(link) = self.links.get_mut(&id).filter(|link| !link.dead) else { return };
-            let at = link.arrival(self.now, Way::Down);
+            let at = link.arrival(leaves, Way::Down);
             self.schedule(at, Happening::Arrives(id, Way::Down, piece));
         }
     }
@@ -191,6 +196,7 @@ impl World {
     }
 
     fn committed(&mut self, request: &OffsetCommitRequest, answer: &OffsetCommitResponse) {
+        let mut refused = false;
         for (asked, answered) in request.topics.iter().zip(&answer.topics) {
             let name = if asked.name.is_empty() {
                 self.topic_names.get(&asked.topic_id).cloned().unwrap_or_default()
@@ -201,6 +207,7 @@ impl World {
                 if answered.error_code == ErrorCode::NONE {
                     self.counts.count("commits accepted");
                     let partition = TopicPartition::new(name.as_str(), asked.partition_index);
+                    self.note_commit(&partition, asked.committed_offset);
                     self.record(Fact::Committed(
                         request.member_id.clone(),
                         partition,
@@ -208,12 +215,16 @@ impl World {
                     ));
                 } else {
                     self.counts.count(format!("commits refused: {}", answered.error_code));
+                    refused = true;
                 }
             }
         }
+        if refused {
+            self.note_refusal(request);
+        }
     }
 
-    fn disconnect(&mut self, id: u64, why: &str) {
+    pub(crate) fn disconnect(&mut self, id: u64, why: &str) {
         let _ = why;
         self.commits.remove(&id);
         let Some(link) = self.links.get_mut(&id) else { return };
@@ -237,10 +248,10 @@ impl World {
         let request = request.into();
         let header = RequestHeader { key: request.key(), version, correlation_id: 1, client_id: None };
         self.inside = None;
-        self.broker.handle_connected(self.now, conn, node, "10.0.0.2");
-        self.broker.handle_request(self.now, conn, header, request);
+        self.broker.handle_connected(self.broker_now(), conn, node, "10.0.0.2");
+        self.broker.handle_request(self.broker_now(), conn, header, request);
         self.pump_broker();
-        self.broker.handle_disconnected(self.now, conn);
+        self.broker.handle_disconnected(self.broker_now(), conn);
         self.pump_broker();
         self.inside.take()
     }

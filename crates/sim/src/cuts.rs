@@ -14,6 +14,8 @@ pub struct Cuts {
     pub produce_ms: Option<u64>,
     /// The troubles with these numbers do not happen.
     pub troubles: BTreeSet<u64>,
+    /// The brokers keep things in memory.
+    pub no_disk: bool,
 }
 
 impl Cuts {
@@ -26,6 +28,7 @@ impl Cuts {
         plan.members = self.members.unwrap_or(plan.members);
         plan.duration = self.trouble_ms.map_or(plan.duration, Duration::from_millis);
         plan.produce = self.produce_ms.unwrap_or(plan.produce);
+        plan.disk = plan.disk.filter(|_| !self.no_disk);
         plan
     }
 
@@ -54,6 +57,9 @@ impl fmt::Display for Cuts {
                 write!(f, " --{flag} {value}")?;
             }
         }
+        if self.no_disk {
+            f.write_str(" --no-disk")?;
+        }
         let mut separator = " --without ";
         let mut rest = self.troubles.iter().copied().peekable();
         while let Some(from) = rest.next() {
@@ -77,8 +83,9 @@ mod tests {
     fn cuts_are_written_as_the_arguments_that_give_them() {
         assert_eq!(Cuts::default().to_string(), "");
         let troubles = [0, 1, 2, 5, 8, 9].into();
-        let cuts = Cuts { members: Some(2), trouble_ms: Some(900), produce_ms: None, troubles };
-        assert_eq!(cuts.to_string(), " --members 2 --trouble-ms 900 --without 0-2,5,8-9");
+        let cuts =
+            Cuts { members: Some(2), trouble_ms: Some(900), produce_ms: None, troubles, no_disk: true };
+        assert_eq!(cuts.to_string(), " --members 2 --trouble-ms 900 --no-disk --without 0-2,5,8-9");
         assert_eq!(Cuts::numbers("0-2,5,8-9"), Ok(cuts.troubles));
         assert_eq!(Cuts::numbers("4-1"), Err("`4-1` is no range of numbers".into()));
         assert!(Cuts::numbers("a").is_err());

@@ -1,8 +1,9 @@
 //! What happened in a run, as far as an observer outside of every machine can see it. Invariants and reports read these.
 
-use crate::workload::Protocol;
+use crate::{disk::Loss, workload::Protocol};
 use std::{collections::BTreeSet, fmt, time::Duration};
 use tontine::{TopicPartition, state::StepKind};
+use tontine_broker::disk::Outage;
 
 /// One life of a consumer. A member that comes back is another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -51,6 +52,23 @@ pub enum Fact {
     Done(String),
     /// A topic is gone.
     Deleted(String),
+    /// The brokers are gone, and this may be missing when they come back.
+    Dark(Outage, Loss),
+    /// Records of a partition are in its log up to here, and whoever wrote them was told so.
+    Written(TopicPartition, i64),
+    /// What the disk has kept of a partition.
+    Kept {
+        /// Which one.
+        what: TopicPartition,
+        /// Where its log ends.
+        end: i64,
+        /// What the group has committed in it.
+        committed: Option<i64>,
+        /// Its leader's epoch, before and now, if it had a leader.
+        epochs: (Option<i32>, Option<i32>),
+    },
+    /// The disk has kept nothing of a partition that there was.
+    Gone(TopicPartition),
     /// Nothing bad happens from now on.
     Healed,
     /// The group had come to rest and everything was delivered.
@@ -132,6 +150,20 @@ impl fmt::Display for Fact {
             Self::Group(what) => write!(f, "the group: {what}"),
             Self::Done(what) => write!(f, "* {what}"),
             Self::Deleted(topic) => write!(f, "* topic {topic} is deleted"),
+            Self::Dark(Outage::Process, _) => f.write_str("* the brokers' process is killed"),
+            Self::Dark(Outage::Machine, Loss::Nothing) => f.write_str("* the brokers' machine loses power"),
+            Self::Dark(Outage::Machine, Loss::Recent(time)) => {
+                write!(f, "* the brokers' machine loses power, and perhaps the last {} ms", time.as_millis())
+            }
+            Self::Dark(Outage::Machine, Loss::Anything) => {
+                f.write_str("* the brokers' machine loses power, and whatever it likes")
+            }
+            Self::Written(what, to) => write!(f, "{what} is written up to {to}"),
+            Self::Kept { what, end, committed: Some(offset), .. } => {
+                write!(f, "{what} ends at {end} on the disk, and {offset} is committed")
+            }
+            Self::Kept { what, end, committed: None, .. } => write!(f, "{what} ends at {end} on the disk"),
+            Self::Gone(what) => write!(f, "{what} is not on the disk any more"),
             Self::Healed => f.write_str("* nothing bad happens from now on"),
             Self::Settled(after) => write!(f, "settled after {} ms", after.as_millis()),
             Self::Unsettled(why) => write!(f, "not settled: {why}"),

@@ -40,6 +40,11 @@ impl Holders {
         of.flat_map(|(name, holders)| holders.iter().map(|who| (*who, name.clone())))
     }
 
+    /// Who holds what.
+    pub(crate) fn all(&self) -> impl Iterator<Item = (Life, TopicPartition)> {
+        self.0.iter().flat_map(|(name, holders)| holders.iter().map(|who| (*who, name.clone())))
+    }
+
     /// What somebody holds.
     pub(crate) fn held_by(&self, who: Life) -> BTreeSet<TopicPartition> {
         self.0.iter().filter(|(_, holders)| holders.contains(&who)).map(|(name, _)| name.clone()).collect()

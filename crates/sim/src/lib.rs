@@ -10,6 +10,7 @@ mod app;
 mod brokers;
 mod client;
 pub mod cuts;
+pub mod disk;
 pub mod fact;
 mod holders;
 pub mod invariants;
@@ -48,6 +49,8 @@ pub struct Outcome {
     pub trouble_ms: u64,
     /// How many members there were at first.
     pub members: u64,
+    /// Whether the brokers kept things on a disk.
+    pub on_disk: bool,
     /// What did not hold.
     pub failure: Option<Failure>,
 }

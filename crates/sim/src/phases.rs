@@ -44,6 +44,7 @@ impl World {
         self.settle(WAVE);
         self.say_positions();
         self.replay_the_log();
+        self.start_from_the_disk();
         self.finish(seed, cuts)
     }
 
@@ -206,6 +207,17 @@ impl World {
         self.record(Fact::Replayed { live, read });
     }
 
+    /// Brokers that are started again have to know what the ones before knew.
+    fn start_from_the_disk(&mut self) {
+        if self.storage.is_none() || self.failure.is_some() {
+            return;
+        }
+        let live = self.what_the_log_should_hold();
+        self.restart_brokers();
+        let read = self.what_the_log_should_hold();
+        self.record(Fact::Replayed { live, read });
+    }
+
     fn what_the_log_should_hold(&self) -> String {
         let Some(mut group) = self.group() else { return "nothing".into() };
         // Requests that wait are asked again.
@@ -246,6 +258,7 @@ impl World {
         let trouble_ms = u64::try_from(self.plan.duration.as_millis()).unwrap_or(u64::MAX);
         let (troubles, members) = (self.troubles, self.plan.members);
         let (history, counts) = (self.history, self.counts);
-        Outcome { seed, history, counts, time, troubles, trouble_ms, members, failure }
+        let on_disk = self.storage.is_some();
+        Outcome { seed, history, counts, time, troubles, trouble_ms, members, on_disk, failure }
     }
 }

@@ -52,8 +52,11 @@ impl Failure {
 
     /// The last entries, without what only invariants read.
     fn timeline(&self, f: &mut fmt::Formatter<'_>, hint: &str) -> fmt::Result {
-        let told: Vec<_> =
-            self.history.iter().filter(|(_, fact)| !matches!(fact, Fact::Members(_))).collect();
+        let told: Vec<_> = self
+            .history
+            .iter()
+            .filter(|(_, fact)| !matches!(fact, Fact::Members(_) | Fact::Written(..)))
+            .collect();
         let skipped = told.len().saturating_sub(SHOWN);
         if skipped > 0 {
             writeln!(f, "  ({skipped} earlier entries are left out; {hint})")?;

@@ -58,6 +58,7 @@ pub fn plan() -> Plan {
         duration: Duration::ZERO,
         produce: 100,
         delay: 1,
+        disk: None,
     }
 }
 

@@ -25,6 +25,7 @@ pub fn shrink_with(failing: Outcome, runs: usize, attempt: &mut dyn FnMut(u64, &
     let mut shrinking = Shrinking { seed: failing.seed, invariant, best: (cuts, failing), runs, attempt };
     loop {
         let before = shrinking.best.0.clone();
+        shrinking.take_away_the_disk();
         shrinking.shorten_trouble();
         shrinking.drop_troubles();
         shrinking.drop_members();
@@ -48,6 +49,12 @@ impl Shrinking<'_> {
             self.best = (cuts, outcome);
         }
         fails
+    }
+
+    fn take_away_the_disk(&mut self) {
+        if self.best.1.on_disk {
+            self.still_fails(Cuts { no_disk: true, ..self.best.0.clone() });
+        }
     }
 
     /// Heals earlier, and earlier yet.

@@ -46,6 +46,7 @@ impl World {
             let next = world.random.millis(0, 2 * world.plan.pace);
             if let Some(kind) = world.random.pick(&world.plan.troubles.clone())
                 && !world.leaves_out(number)
+                && world.may_happen(kind)
             {
                 world.counts.count(format!("trouble: {kind:?}"));
                 world.make(kind);
@@ -79,6 +80,12 @@ impl World {
             Trouble::Recreate => self.recreate_some(),
             Trouble::Gate => self.gate(),
             Trouble::Throttle => self.slow_everybody_down(),
+            Trouble::Kill => self.kill_brokers(),
+            Trouble::PowerCut => self.cut_power(),
+            Trouble::Torn => self.tear(),
+            Trouble::FullDisk => self.fill_disk(),
+            Trouble::SlowDisk => self.slow_disk(),
+            Trouble::BadSync => self.spoil_sync(),
         }
     }
 
@@ -213,16 +220,17 @@ impl World {
     fn stop(&mut self) {
         let Some(node) = self.some_node(true) else { return };
         self.record(Fact::Done(format!("node {node} is stopped")));
-        let _ = self.broker.stop_node(self.now, node);
+        let _ = self.broker.stop_node(self.broker_now(), node);
         self.pump_broker();
         let back = self.random.millis(500, 10_000);
         self.schedule(self.now + back, Happening::Restart(node));
     }
 
     pub(crate) fn restart(&mut self, node: i32) {
-        if !self.broker.nodes().get(&node).is_some_and(|node| node.up) {
+        // Without power no node runs; with it all do.
+        if !self.is_dark() && !self.broker.nodes().get(&node).is_some_and(|node| node.up) {
             self.record(Fact::Done(format!("node {node} is back")));
-            let _ = self.broker.start_node(self.now, node);
+            let _ = self.broker.start_node(self.broker_now(), node);
             self.pump_broker();
         }
     }
@@ -252,7 +260,7 @@ impl World {
 
     fn move_leader(&mut self) {
         let (Some(name), Some(node)) = (self.some_partition(), self.some_node(true)) else { return };
-        if self.broker.move_leader(self.now, &name.topic, name.partition, node).is_ok() {
+        if self.broker.move_leader(self.broker_now(), &name.topic, name.partition, node).is_ok() {
             self.record(Fact::Done(format!("node {node} leads {name}")));
         }
         self.pump_broker();
@@ -264,7 +272,7 @@ impl World {
     }
 
     pub(crate) fn coordinate_at(&mut self, node: i32) {
-        if self.broker.move_coordinator(self.now, GROUP, node).is_ok() {
+        if self.broker.move_coordinator(self.broker_now(), GROUP, node).is_ok() {
             self.record(Fact::Done(format!("node {node} is the coordinator")));
         }
         self.pump_broker();
@@ -310,9 +318,10 @@ impl World {
 
     /// A topic is deleted.
     pub(crate) fn forget(&mut self, name: &str) {
-        self.topics.remove(name);
-        self.record(Fact::Deleted(name.to_owned()));
-        let _ = self.broker.delete_topic(self.now, name);
+        if self.broker.delete_topic(self.broker_now(), name).is_ok() {
+            self.topics.remove(name);
+            self.record(Fact::Deleted(name.to_owned()));
+        }
         self.pump_broker();
     }
 
@@ -399,7 +408,10 @@ impl World {
             topic_data: vec![topic],
             ..ProduceRequest::default()
         };
-        self.ask(node, 9, request)?;
+        let answer = self.ask(node, 9, request)?;
+        if !self.is_written(name, end, many, &answer) {
+            return None;
+        }
         self.counts.add("records written", many);
         Some(end)
     }
@@ -408,6 +420,7 @@ impl World {
     pub(crate) fn heal(&mut self) {
         self.healed = true;
         self.record(Fact::Healed);
+        self.heal_disk();
         for node in self.broker.nodes().keys().copied().collect::<Vec<_>>() {
             let _ = self.broker.set_black_hole(node, false);
             self.restart(node);

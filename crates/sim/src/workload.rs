@@ -1,7 +1,7 @@
 //! What a run is like: which members, which faults, how often. Drawn from the seed in the manner of swarm testing: each run
 //! has a few kinds of trouble switched on and leaves the others out, because trouble of all kinds at once hides faults.
 
-use crate::random::Random;
+use crate::{disk::DiskPlan, random::Random};
 use std::time::Duration;
 
 /// How a member commits.
@@ -121,6 +121,18 @@ pub enum Trouble {
     Gate,
     /// Nodes tell everybody to slow down.
     Throttle,
+    /// The brokers' process is killed and started again; it keeps things on a disk, as in all that follow.
+    Kill,
+    /// The brokers' machine loses power and comes back.
+    PowerCut,
+    /// Either happens in the middle of something that is done to the disk.
+    Torn,
+    /// The disk is full for a while.
+    FullDisk,
+    /// The disk is slow for a while.
+    SlowDisk,
+    /// The disk does not do what a sync asks for, until the brokers are started again.
+    BadSync,
 }
 
 const ALL: [Trouble; 22] = [
@@ -185,6 +197,8 @@ pub struct Plan {
     pub produce: u64,
     /// How long bytes are under way, in milliseconds at most.
     pub delay: u64,
+    /// The brokers' disk, when they do not keep things in memory.
+    pub disk: Option<DiskPlan>,
 }
 
 impl Plan {
@@ -195,6 +209,8 @@ impl Plan {
         if troubles.is_empty() {
             troubles.push(Trouble::Join);
         }
+        let disk = DiskPlan::draw(&mut random.fork(5));
+        troubles.extend(disk.iter().flat_map(|disk| &disk.troubles));
         let session = random.between(6, 12) * 1_000;
         let assignors = ["cooperative-sticky", "cooperative-sticky", "range", "roundrobin", "sticky"];
         let members = random.between(1, 4);
@@ -216,6 +232,7 @@ impl Plan {
             duration: random.millis(5_000, 30_000),
             produce: random.between(20, 400),
             delay: random.pick(&[1, 1, 5, 40]).unwrap_or(1),
+            disk,
         }
     }
 

@@ -7,6 +7,7 @@
 use crate::{
     client::{Client, UNIX_MS},
     cuts::Cuts,
+    disk::{DiskPlan, Storage},
     fact::{Fact, Life},
     holders::Holders,
     invariants::{self, Invariant},
@@ -58,6 +59,7 @@ pub(crate) enum Stream {
     Trouble(u64),
     Record(u64),
     Healing,
+    Boot(u64),
 }
 
 impl Stream {
@@ -68,6 +70,7 @@ impl Stream {
             Self::Trouble(number) => (3, number),
             Self::Record(number) => (4, number),
             Self::Healing => (5, 0),
+            Self::Boot(number) => (6, number),
         };
         (kind << 56) | number
     }
@@ -92,6 +95,12 @@ pub(crate) enum Happening {
     /// A request that was held back on this connection goes on.
     Opens(u64),
     Sees(NodeId),
+    /// The brokers' process is started again.
+    Power,
+    /// There is room on the disk again.
+    Room,
+    /// The disk has done what it was asked.
+    DiskReady,
 }
 
 pub(crate) struct World {
@@ -106,6 +115,10 @@ pub(crate) struct World {
     count: u64,
     second: (u64, u64),
     pub(crate) broker: BrokerState,
+    /// When the brokers' process was started: its clock counts from there.
+    pub(crate) booted: Instant,
+    /// What the brokers keep things on; nothing when it is memory.
+    pub(crate) storage: Option<Storage>,
     pub(crate) broker_timer: Option<Instant>,
     pub(crate) links: BTreeMap<u64, Link>,
     pub(crate) next_link: u64,
@@ -155,7 +168,7 @@ pub(crate) struct World {
     pub(crate) wanted: BTreeSet<Arc<str>>,
 }
 
-fn broker_config(plan: &Plan) -> BrokerConfig {
+pub(crate) fn broker_config(plan: &Plan) -> BrokerConfig {
     let mut config = BrokerConfig::new();
     for (key, value) in [
         ("offsets.topic.num.partitions", "1"),
@@ -169,7 +182,14 @@ fn broker_config(plan: &Plan) -> BrokerConfig {
         // Each is in the table, with these values allowed.
         let _ = config.set(key, value);
     }
+    for (key, value) in plan.disk.iter().flat_map(DiskPlan::settings) {
+        let _ = config.set(key, &value);
+    }
     config
+}
+
+pub(crate) fn nodes(plan: &Plan) -> BTreeMap<NodeId, Node> {
+    (1..=plan.nodes).map(|id| (id, Node::new(format!("n{id}"), 9_092))).collect()
 }
 
 impl World {
@@ -183,10 +203,12 @@ impl World {
 
     pub(crate) fn of(plan: Plan, mut random: Random, lie: Option<Box<dyn Lie>>) -> Self {
         let config = broker_config(&plan);
-        let nodes = (1..=plan.nodes).map(|id| (id, Node::new(format!("n{id}"), 9_092))).collect();
-        let broker = BrokerState::new(config, nodes, random.bits(), UNIX_MS);
-        Self {
+        let storage = plan.disk.as_ref().map(|disk| Storage::new(disk, random.fork(7).bits()));
+        let broker = BrokerState::new(config, nodes(&plan), random.bits(), UNIX_MS);
+        let mut world = Self {
             plan,
+            booted: Instant::ZERO,
+            storage,
             root: random.clone(),
             random,
             produced: 0,
@@ -228,7 +250,16 @@ impl World {
             audit: Audit::new(TOLERANCE_MS),
             foreign_records: false,
             wanted: TOPICS.into_iter().map(Into::into).collect(),
+        };
+        if world.storage.is_some() {
+            world.open_disk();
         }
+        world
+    }
+
+    /// What the clock of the brokers' process says.
+    pub(crate) fn broker_now(&self) -> Instant {
+        Instant::ZERO + self.now.saturating_since(self.booted)
     }
 
     /// Lets something happen with a source of chance of its own.
@@ -268,8 +299,20 @@ impl World {
         if let Fact::Deleted(topic) = fact {
             self.seen.retain(|name, _| *name.topic != **topic);
         }
+        if let Fact::Kept { what, end, .. } = fact
+            && let Some(ranges) = self.seen.get_mut(what)
+        {
+            invariants::cut(ranges, *end);
+        }
         if let Fact::Delivered(_, what, from, to) = fact {
-            invariants::add(self.seen.entry(what.clone()).or_default(), *from, *to);
+            // What the brokers have lost meanwhile does not count.
+            let end = self.broker.log_offsets(&what.topic, what.partition).map(|(_, end)| end);
+            let to =
+                end.filter(|_| self.storage.is_some() && !self.is_dark()).map_or(*to, |end| end.min(*to));
+            if *from >= to {
+                return;
+            }
+            invariants::add(self.seen.entry(what.clone()).or_default(), *from, to);
         }
     }
 
@@ -312,6 +355,12 @@ impl World {
             let at = client.frozen_until;
             return self.schedule(at, what);
         }
+        if let Some(what) = self.brokers_take(what) {
+            self.happen_now(what);
+        }
+    }
+
+    pub(crate) fn happen_now(&mut self, what: Happening) {
         match what {
             Happening::Connected(id) => self.connected(id),
             Happening::Refused(id) => self.refused(id, "connection refused"),
@@ -324,7 +373,7 @@ impl World {
             Happening::BrokerTimer => {
                 if self.broker_timer.is_some_and(|at| at <= self.now) {
                     self.broker_timer = None;
-                    self.broker.handle_timeout(self.now);
+                    self.broker.handle_timeout(self.broker_now());
                     self.pump_broker();
                 }
             }
@@ -335,6 +384,9 @@ impl World {
             Happening::Sees(node) => {
                 let _ = self.broker.set_black_hole(node, false);
             }
+            Happening::Power => self.power_on(),
+            Happening::Room => self.make_room(),
+            Happening::DiskReady => self.go_on_with_the_disk(),
         }
     }
 
@@ -367,7 +419,7 @@ impl World {
             return self.refused(id, "connection refused");
         }
         (link.accepted, link.opening) = (true, false);
-        self.broker.handle_connected(self.now, ConnId(id), node, "10.0.0.1");
+        self.broker.handle_connected(self.broker_now(), ConnId(id), node, "10.0.0.1");
         self.with(life, |world, client| client.state.handle_connected(client.clock(world.now), conn));
     }
 
@@ -388,7 +440,7 @@ impl World {
     pub(crate) fn drop_link(&mut self, id: u64) {
         self.commits.remove(&id);
         if self.links.remove(&id).is_some_and(|link| link.accepted) {
-            self.broker.handle_disconnected(self.now, ConnId(id));
+            self.broker.handle_disconnected(self.broker_now(), ConnId(id));
             self.pump_broker();
         }
     }
@@ -541,7 +593,7 @@ impl World {
     }
 
     pub(crate) fn create(&mut self, name: &str, partitions: i32) {
-        if let Ok(id) = self.broker.create_topic(self.now, &NewTopic::new(name, partitions)) {
+        if let Ok(id) = self.broker.create_topic(self.broker_now(), &NewTopic::new(name, partitions)) {
             self.topic_names.insert(id, name.to_owned());
             self.topics.insert(name.to_owned());
             *self.births.entry(name.to_owned()).or_default() += 1;

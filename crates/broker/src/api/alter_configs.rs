@@ -158,10 +158,17 @@ fn alter_topic(
         }
     }
     if !validate_only {
-        topic.settings = config.settings(&broker);
-        topic.config = config;
+        let settings = config.settings(&broker);
+        let before = std::mem::replace(&mut topic.config, config);
+        let kept = state.keep_changed(now, name);
+        if let Some(topic) = state.topics.get_mut(name) {
+            match kept {
+                Ok(()) => topic.settings = settings,
+                Err(_) => topic.config = before,
+            }
+        }
+        kept.map_err(not_stored)?;
         state.settle_logs(now);
-        state.keep_changed(now, name).map_err(not_stored)?;
     }
     Ok(())
 }
@@ -255,11 +262,11 @@ fn alter_broker(
         kept.push((&change.key, value));
     }
     if !validate_only {
-        state.set_config(config);
-        state.settle_logs(now);
         for (key, value) in kept {
             state.keep_setting(now, key, value.as_deref()).map_err(not_stored)?;
         }
+        state.set_config(config);
+        state.settle_logs(now);
     }
     Ok(())
 }

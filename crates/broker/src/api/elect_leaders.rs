@@ -61,8 +61,7 @@ fn elect(state: &mut BrokerState, call: &Call, kind: i8, topic: &str, index: i32
         .and_then(|topic| topic.partition(index))
         .ok_or(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION)?;
     let leader = choose(state, kind, partition)?;
-    state.set_leader(call.now, topic, index, Some(leader));
-    Ok(())
+    state.set_leader(call.now, topic, index, Some(leader))
 }
 
 fn choose(state: &BrokerState, kind: i8, partition: &Partition) -> Result<i32, ErrorCode> {

@@ -196,6 +196,12 @@ impl SimulatedDisk {
         self.inner().used()
     }
 
+    /// Whether there is anything that an outage of the machine may cost.
+    pub fn unsynced(&self) -> bool {
+        let inner = self.inner();
+        !inner.unsynced_names.is_empty() || inner.inodes.iter().any(|inode| !inode.unsynced.is_empty())
+    }
+
     /// The names of all files.
     pub fn files(&self) -> Vec<String> {
         self.inner().names.keys().cloned().collect()
@@ -428,8 +434,8 @@ impl DiskFile for SimulatedFile {
             return Err(io::Error::other("the sync failed"));
         }
         if let Some(inode) = inner.inodes.get_mut(self.inode) {
-            inode.durable = inode.now.clone();
-            inode.unsynced.clear();
+            let Inode { durable, unsynced, .. } = inode;
+            unsynced.drain(..).for_each(|change| apply(durable, &change));
         }
         Ok(())
     }

@@ -146,8 +146,10 @@ impl Segment {
         now_ms: i64,
     ) -> io::Result<()> {
         if let Err(error) = self.file.write_at(self.size, batch) {
-            // What got through is not part of the log. Should the cut fail as well, the next write covers it.
+            // What got through is not part of the log. Should the cut fail as well, the next write covers it. The cut must
+            // be durable before a later segment is: what lies behind a torn end does not count.
             let _ = self.file.set_len(self.size);
+            self.synced = false;
             return Err(error);
         }
         self.synced = false;

@@ -23,11 +23,23 @@ pub(crate) struct Chores {
     flush: Option<Instant>,
     flush_every: Option<Duration>,
     checkpoint: Instant,
+    /// When leaders are elected that could not be stored.
+    elect: Option<Instant>,
+}
+
+/// How long it takes until something that could not be stored is tried again.
+const AGAIN: Duration = Duration::from_secs(1);
+
+impl Chores {
+    /// Some leader could not be stored: it is tried again.
+    pub(crate) fn elect_again(&mut self, now: Instant) {
+        self.elect = Some(now + AGAIN);
+    }
 }
 
 impl Default for Chores {
     fn default() -> Self {
-        Self { flush: None, flush_every: None, checkpoint: Instant::ZERO }
+        Self { flush: None, flush_every: None, checkpoint: Instant::ZERO, elect: None }
     }
 }
 
@@ -162,7 +174,7 @@ impl BrokerState {
         }
     }
 
-    /// Stores a topic that changed. An error means that the next start finds it as it was before.
+    /// Stores a topic that changed. An error means that the next start finds it as it was before: so must everybody now.
     pub(crate) fn keep_changed(&mut self, now: Instant, name: &str) -> Result<(), ErrorCode> {
         let now_ms = self.unix_ms(now);
         match (&mut self.store, self.topics.get(name)) {
@@ -254,6 +266,10 @@ impl BrokerState {
             let partitions = self.topics.iter_mut().flat_map(|topic| &mut topic.partitions);
             partitions.for_each(|partition| partition.log.flush_if_due(now_ms));
         }
+        if self.chores.elect.is_some_and(|at| at <= now) {
+            self.chores.elect = None;
+            self.elect_leaders_that_are_up(now);
+        }
         if self.chores.checkpoint <= now {
             self.chores.checkpoint = now + self.settings.flush_checkpoint_interval;
             self.note_flushed();
@@ -262,7 +278,8 @@ impl BrokerState {
 
     /// When [`BrokerState::do_chores`] wants to be called.
     pub(crate) fn next_chore(&self) -> Option<Instant> {
-        self.store.as_ref().and_then(|_| soonest(self.chores.flush, Some(self.chores.checkpoint)))
+        let flush_or_elect = soonest(self.chores.flush, self.chores.elect);
+        self.store.as_ref().and_then(|_| soonest(flush_or_elect, Some(self.chores.checkpoint)))
     }
 
     /// Notes how far each log is durable.

@@ -1,5 +1,6 @@
 //! What is committed was handed out to the one who commits it, never goes backwards without a seek, and never comes from a
-//! member whose partition somebody else has by then.
+//! member whose partition somebody else has by then. What brokers lost with their machine, where they may, is read and committed
+//! again.
 
 use super::{Invariant, Verdict};
 use crate::fact::{Fact, Life};
@@ -80,6 +81,17 @@ impl Invariant for Commits {
             Fact::Deleted(topic) => {
                 self.committed.retain(|name, _| *name.topic != **topic);
                 self.delivered.retain(|(_, name), _| *name.topic != **topic);
+            }
+            Fact::Kept { what, end, committed, .. } => {
+                let read = self.delivered.iter().filter(|((_, name), _)| name == what).map(|(_, to)| *to);
+                if read.chain(*committed).any(|to| to > *end) {
+                    // Readers go back to where the logs part, once they notice.
+                    self.sought.insert(what.clone());
+                }
+                match committed {
+                    Some(offset) => drop(self.committed.insert(what.clone(), *offset)),
+                    None => drop(self.committed.remove(what)),
+                }
             }
             Fact::Sought(_, what, _) => drop(self.sought.insert(what.clone())),
             Fact::Committed(name, what, to) => return self.committed(name, what, *to),

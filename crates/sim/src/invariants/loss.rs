@@ -23,6 +23,15 @@ pub(crate) fn add(ranges: &mut BTreeMap<i64, i64>, mut from: i64, mut to: i64) {
     ranges.insert(from, to);
 }
 
+/// Forgets what lies at or behind an offset.
+pub(crate) fn cut(ranges: &mut BTreeMap<i64, i64>, end: i64) {
+    drop(ranges.split_off(&end));
+    if let Some(mut last) = ranges.last_entry() {
+        let to = last.get_mut();
+        *to = end.min(*to);
+    }
+}
+
 impl Invariant for Loss {
     fn name(&self) -> &'static str {
         "nothing is lost"
@@ -31,6 +40,12 @@ impl Invariant for Loss {
     fn see(&mut self, _at: Instant, fact: &Fact) -> Verdict {
         match fact {
             Fact::Delivered(_, what, from, to) => add(self.seen.entry(what.clone()).or_default(), *from, *to),
+            // What the brokers lost, others are written for.
+            Fact::Kept { what, end, .. } => {
+                if let Some(ranges) = self.seen.get_mut(what) {
+                    cut(ranges, *end);
+                }
+            }
             Fact::Deleted(topic) => self.seen.retain(|name, _| *name.topic != **topic),
             Fact::Log(what, from, to) if from < to => {
                 let seen = self.seen.get(what);

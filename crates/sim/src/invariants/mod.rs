@@ -6,6 +6,7 @@ mod callbacks;
 mod commits;
 mod convergence;
 mod delivery;
+mod durability;
 mod loss;
 mod memory;
 mod positions;
@@ -15,7 +16,7 @@ mod single_owner;
 mod timers;
 
 use crate::fact::Fact;
-pub(crate) use loss::add;
+pub(crate) use loss::{add, cut};
 use tontine_group::Instant;
 
 /// Whether all is well; otherwise a sentence about what is not.
@@ -36,6 +37,7 @@ pub fn all() -> Vec<Box<dyn Invariant>> {
         Box::new(single_owner::SingleOwner::default()),
         Box::new(delivery::Delivery::default()),
         Box::new(commits::Commits::default()),
+        Box::new(durability::Durability::default()),
         Box::new(loss::Loss::default()),
         Box::new(convergence::Convergence),
         Box::new(rest::Rest),

@@ -3,6 +3,7 @@
 
 use super::{Invariant, Verdict};
 use crate::{
+    disk::Loss,
     fact::{Fact, Life},
     holders::Holders,
 };
@@ -15,6 +16,8 @@ pub(super) struct SingleOwner {
     holders: Holders,
     /// What holders have of topics that are gone; topics of the same name are none of theirs until they get something of them.
     old: BTreeSet<(Life, TopicPartition)>,
+    /// What holders had when the brokers lost what they knew of the group: it is theirs no more, which they may not have heard.
+    forgotten: BTreeSet<(Life, TopicPartition)>,
     names: BTreeMap<Life, String>,
     members: Option<(Instant, BTreeSet<String>)>,
 }
@@ -25,7 +28,10 @@ impl SingleOwner {
         else {
             return Ok(());
         };
-        let is_old = |other: &Life| self.old.contains(&(*other, what.clone()));
+        let is_old = |other: &Life| {
+            let held = (*other, what.clone());
+            self.old.contains(&held) || self.forgotten.contains(&held)
+        };
         for other in self.holders.of(what).filter(|other| *other != who && !is_old(other)) {
             if self.names.get(&other).is_some_and(|name| members.contains(name))
                 && self.names.get(&who).is_some_and(|name| members.contains(name))
@@ -52,8 +58,10 @@ impl Invariant for SingleOwner {
             Fact::Began(who, StepKind::Assigned, what) => {
                 for name in what {
                     self.old.remove(&(*who, name.clone()));
+                    self.forgotten.remove(&(*who, name.clone()));
                 }
             }
+            Fact::Dark(_, loss) if *loss != Loss::Nothing => self.forgotten.extend(self.holders.all()),
             Fact::Members(names) => self.members = Some((at, names.clone())),
             Fact::Delivered(who, what, ..) => {
                 self.old.remove(&(*who, what.clone()));
