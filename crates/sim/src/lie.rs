@@ -30,6 +30,21 @@ impl Lie for SkipsRecords {
     }
 }
 
+/// Says that offsets are committed when its disk did not take them.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ForgetsCommits;
+
+impl Lie for ForgetsCommits {
+    fn tell(&mut self, response: &mut Response) {
+        let Response::OffsetCommit(answer) = response else { return };
+        for partition in answer.topics.iter_mut().flat_map(|topic| &mut topic.partitions) {
+            if partition.error_code == ErrorCode::NOT_COORDINATOR {
+                partition.error_code = ErrorCode::NONE;
+            }
+        }
+    }
+}
+
 /// Gives every member what it gave to one of them.
 #[derive(Clone, Debug, Default)]
 pub struct SharesPartitions {

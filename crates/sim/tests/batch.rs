@@ -3,12 +3,14 @@
 #![allow(clippy::panic, clippy::unwrap_used, clippy::expect_used)]
 
 use tontine::{TopicPartition, state::StepKind};
+use tontine_broker::disk::Outage;
 use tontine_group::Instant;
 use tontine_sim::{
     Counts, Fact, Life,
     cuts::Cuts,
+    disk::Loss,
     invariants,
-    lie::{SharesPartitions, SkipsRecords},
+    lie::{ForgetsCommits, SharesPartitions, SkipsRecords},
     run, run_with_lie,
     shrink::{shrink, shrink_with},
 };
@@ -56,11 +58,27 @@ fn another_batch_of_histories_holds_every_invariant() {
     batch(20..40);
 }
 
+#[test]
+fn histories_of_brokers_with_a_disk_hold_every_invariant() {
+    let counts = batch(40..75);
+    for what in [
+        "crashes of the brokers' process",
+        "crashes of the brokers' machine",
+        "crashes of the brokers' machine with writes that were not synced",
+        "disks full",
+        "disks that do not sync",
+        "trouble: Torn",
+        "trouble: SlowDisk",
+    ] {
+        assert!(counts.of(what) > 0, "{what} never happened\n{counts}");
+    }
+}
+
 /// Each found a fault: logs of members that were put out or died, partitions that two static members had, a member that
-/// left without its last callback, and worlds that were not at rest yet when they were taken to be.
+/// left without its last callback, brokers that forgot partitions and leader epochs or hid records behind a torn write, and worlds that were not at rest yet when they were taken to be.
 #[test]
 fn histories_that_once_found_a_fault_hold() {
-    for seed in [33, 166, 1290, 2152, 3030, 3217, 3460, 3853] {
+    for seed in [33, 166, 1290, 2152, 3030, 3217, 3460, 3853, 32, 84, 1314] {
         batch(seed..seed + 1);
     }
 }
@@ -102,6 +120,14 @@ fn brokers_that_give_one_partition_to_two_members_are_caught() {
         "{:?}",
         caught.iter().map(|failure| failure.invariant).collect::<Vec<_>>()
     );
+}
+
+#[test]
+fn brokers_that_acknowledge_what_their_disk_did_not_take_are_caught() {
+    let caught = (40..400)
+        .filter_map(|seed| run_with_lie(seed, &Cuts::default(), Box::new(ForgetsCommits)).failure)
+        .find(|failure| failure.invariant == "what is acknowledged is kept");
+    assert!(caught.is_some());
 }
 
 fn at(ms: u64) -> Instant {
@@ -264,4 +290,40 @@ fn a_group_that_goes_on_at_an_old_place_in_a_new_topic_is_caught() {
     history.push((at(8), Fact::Deleted("t".into())));
     history.push((at(9), Fact::Committed("a".into(), p0(), 10)));
     assert_eq!(caught_by(&history), "commits are safe and never go back");
+}
+
+/// What was told of a partition, an end of the brokers one second later, and what they found.
+fn after_an_outage(loss: Loss, end: i64, committed: Option<i64>, epoch: i32) -> Vec<(Instant, Fact)> {
+    let kept = Fact::Kept { what: p0(), end, committed, epochs: (Some(1), Some(epoch)) };
+    vec![
+        (at(0), Fact::Written(p0(), 10)),
+        (at(1), Fact::Committed("nobody".into(), p0(), 7)),
+        (at(1_000), Fact::Dark(Outage::Machine, loss)),
+        (at(1_000), kept),
+    ]
+}
+
+#[test]
+fn what_is_lost_although_it_was_acknowledged_is_caught() {
+    let recent = |ms| Loss::Recent(std::time::Duration::from_millis(ms));
+    for fine in [
+        after_an_outage(Loss::Nothing, 10, Some(7), 2),
+        after_an_outage(Loss::Anything, 3, None, 2),
+        after_an_outage(recent(1_500), 3, None, 2),
+    ] {
+        assert_eq!(invariants::judge(&fine), Ok(()));
+    }
+    for wrong in [
+        after_an_outage(Loss::Nothing, 9, Some(7), 2),
+        after_an_outage(Loss::Nothing, 10, Some(6), 2),
+        after_an_outage(Loss::Nothing, 10, None, 2),
+        after_an_outage(recent(500), 9, Some(7), 2),
+        after_an_outage(recent(500), 10, None, 2),
+        // Whoever read what is gone would not notice.
+        after_an_outage(Loss::Anything, 3, None, 1),
+    ] {
+        assert_eq!(caught_by(&wrong), "what is acknowledged is kept");
+    }
+    let gone = [(at(0), Fact::Gone(p0()))];
+    assert_eq!(caught_by(&gone), "what is acknowledged is kept");
 }

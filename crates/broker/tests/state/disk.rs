@@ -233,6 +233,53 @@ fn a_full_disk_is_a_storage_error_and_what_was_acknowledged_is_still_there() {
 }
 
 #[test]
+fn partitions_and_leaders_that_cannot_be_stored_are_not_used() {
+    let disk = SimulatedDisk::new(1);
+    let mut rig = Rig::on_nodes(&disk, 1, 2, EACH).unwrap();
+    rig.topic("orders", 1);
+    let conn = rig.connect(1);
+    disk.set_capacity(Some(disk.used() + 10));
+    let more = CreatePartitionsTopic { name: "orders".into(), count: 3, ..Default::default() };
+    let request = CreatePartitionsRequest { topics: vec![more], ..Default::default() };
+    let answer = rig.ask(conn, 3, request.clone());
+    assert_eq!(answer.results[0].error_code, ErrorCode::KAFKA_STORAGE_ERROR);
+    assert_eq!(rig.state.partitions("orders"), Some(1), "the next start would not find them");
+    let before = rig.state.leader("orders", 0);
+    let refused = rig.state.move_leader(rig.now, "orders", 0, 2).unwrap_err();
+    assert!(refused.to_string().contains("cannot be stored"), "{refused}");
+    assert_eq!(rig.state.leader("orders", 0), before);
+    rig.state.stop_node(rig.now, 1).unwrap();
+    assert_eq!(rig.state.leader("orders", 0), before, "nobody else, until it is stored");
+    disk.set_capacity(None);
+    rig.advance(2_000);
+    assert_eq!(rig.state.leader("orders", 0), Some((2, 1)));
+    let conn = rig.connect(2);
+    assert_eq!(rig.ask(conn, 3, request).results[0].error_code, ErrorCode::NONE);
+    let rig = Rig::on_nodes(&disk.after(Outage::Machine), 2, 2, EACH).unwrap();
+    assert_eq!(rig.state.partitions("orders"), Some(3));
+    assert_eq!(rig.state.leader("orders", 0), Some((2, 2)));
+}
+
+#[test]
+fn a_torn_write_that_was_cut_off_does_not_come_back_and_hide_what_was_written_behind_it() {
+    for seed in 0..20 {
+        let disk = SimulatedDisk::new(seed);
+        let mut rig = Rig::on(&disk, 1, &[EACH, &[("log.roll.ms", "1000")]].concat()).unwrap();
+        rig.topic("orders", 1);
+        let conn = rig.connect(1);
+        rig.produce(conn, "orders", 0, &["a"]);
+        disk.set_capacity(Some(disk.used() + 10));
+        assert_eq!(rig.produce(conn, "orders", 0, &["b"]).error_code, ErrorCode::KAFKA_STORAGE_ERROR);
+        disk.set_capacity(None);
+        // The next one goes to another segment.
+        rig.advance(5_000);
+        assert_eq!(rig.produce(conn, "orders", 0, &["b"]).error_code, ErrorCode::NONE);
+        let rig = Rig::on(&disk.after(Outage::Machine), 2, EACH).unwrap();
+        assert_eq!(rig.state.log_offsets("orders", 0), Some((0, 2)), "seed {seed}");
+    }
+}
+
+#[test]
 fn records_wait_no_longer_than_the_flush_interval_before_they_are_durable() {
     let disk = SimulatedDisk::new(1);
     let mut rig = Rig::on(&disk, 1, &[("log.flush.interval.ms", "1000")]).unwrap();

@@ -45,12 +45,22 @@ impl Rig {
 
     /// One node that keeps everything on this disk; the seed differs from start to start.
     pub(crate) fn on(disk: &SimulatedDisk, seed: u64, configs: &[(&str, &str)]) -> Result<Self, StoreError> {
+        Self::on_nodes(disk, seed, 1, configs)
+    }
+
+    /// As many nodes on this disk.
+    pub(crate) fn on_nodes(
+        disk: &SimulatedDisk,
+        seed: u64,
+        nodes: i32,
+        configs: &[(&str, &str)],
+    ) -> Result<Self, StoreError> {
         let mut config = BrokerConfig::new();
         for (key, value) in configs {
             let _ = config.set(key, value).unwrap();
         }
         let disk = Arc::new(disk.clone());
-        Ok(Self::of(BrokerState::open(config, some_nodes(1), seed, START_MS, disk)?))
+        Ok(Self::of(BrokerState::open(config, some_nodes(nodes), seed, START_MS, disk)?))
     }
 
     fn of(state: BrokerState) -> Self {
