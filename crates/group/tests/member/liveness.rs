@@ -3,7 +3,10 @@
 use crate::rig::*;
 use std::time::Duration;
 use tontine_group::{Cause, member::*};
-use tontine_wire::{ErrorCode, api::Request};
+use tontine_wire::{
+    ErrorCode,
+    api::{Request, leave_group::LeaveGroupResponse},
+};
 
 const SHARE: &[(&str, i32)] = &[("t", 0), ("t", 1)];
 
@@ -167,6 +170,28 @@ fn a_member_can_join_again_while_its_leave_is_still_on_its_way() {
     assert_eq!(rig.run(), ["L(t-0 t-1)"]);
     assert!(rig.is_joining());
     rig.leave_request();
+}
+
+#[test]
+fn a_join_that_comes_after_the_leave_makes_nobody_a_member_of_a_consumer_group() {
+    let mut rig = cooperative();
+    rig.settled(&["t"], 1, SHARE).heartbeat_says(ErrorCode::REBALANCE_IN_PROGRESS);
+    let (join, request) = rig.join_request();
+    rig.pass(Duration::from_secs(300));
+    let (leave, _) = rig.leave_request();
+    rig.answer(leave, LeaveGroupResponse::default());
+    // It names no leader: the group had let the member go before, and takes it for a new one.
+    rig.answer(join, joined(&request.member_id, 2, "", vec![]));
+    assert_eq!(rig.leave_request().1.members[0].member_id, request.member_id);
+
+    // A classic group knows no such member any more, or its leave is still to come.
+    let mut rig = cooperative();
+    rig.settled(&["t"], 1, SHARE).heartbeat_says(ErrorCode::REBALANCE_IN_PROGRESS);
+    let (join, request) = rig.join_request();
+    rig.pass(Duration::from_secs(300));
+    rig.leave_request();
+    rig.answer(join, joined(&request.member_id, 2, "another", vec![]));
+    assert!(rig.requests.is_empty());
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //!
 //! Each leads to a state in which what is owned is lost, never given up in order: somebody else may have it already.
 
-use super::{Classic, Identity, State, audit::Audit};
+use super::{Classic, Identity, State, audit::Audit, leave::LateJoin};
 use crate::{
     Cause, Instant,
     member::{MemberError, parting::Parting, reason},
@@ -55,6 +55,14 @@ impl Classic {
     /// Sends LeaveGroup for the present member id, whatever becomes of this member meanwhile.
     pub(super) fn leave_behind(&mut self, now: Instant, reason: String) {
         let member_id = self.identity.member_id.clone();
+        if let Some(ticket) = self.join_sent.take() {
+            self.late_joins.push(LateJoin { ticket, member_id: member_id.clone(), reason: reason.clone() });
+        }
+        self.part_from(now, member_id, reason);
+    }
+
+    /// Sends LeaveGroup for a member id.
+    pub(super) fn part_from(&mut self, now: Instant, member_id: String, reason: String) {
         let deadline = now + self.config.request_timeout;
         self.partings.push(Parting::new(member_id, reason, now, deadline, self.fresh_backoff()));
     }

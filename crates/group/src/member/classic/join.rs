@@ -47,6 +47,7 @@ impl Classic {
         let timeout =
             self.config.rebalance_timeout.saturating_add(JOIN_SLACK).max(self.config.request_timeout);
         let ticket = self.outbox.send(request, Some(timeout));
+        self.join_sent = Some(ticket);
         if let State::Joining(joining) = &mut self.state {
             joining.request = Some(ticket);
         }

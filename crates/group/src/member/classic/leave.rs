@@ -6,9 +6,17 @@ use super::{
 };
 use crate::{
     Instant,
-    member::{Deadline, MembershipOperation, SendError, Why, backoff::Backoff, parting, reason},
+    member::{Deadline, MembershipOperation, SendError, Ticket, Why, backoff::Backoff, parting, reason},
 };
 use tontine_wire::{ErrorCode, api::Response};
+
+/// A JoinGroup that was on its way when its member left.
+#[derive(Debug)]
+pub(super) struct LateJoin {
+    pub(super) ticket: Ticket,
+    pub(super) member_id: String,
+    pub(super) reason: String,
+}
 
 impl Classic {
     pub(in crate::member) fn leave(&mut self, now: Instant, why: &str, operation: MembershipOperation) {
@@ -127,6 +135,23 @@ impl Classic {
             self.partings[index].retry(now, &mut self.jitter);
         } else {
             self.partings.remove(index);
+        }
+    }
+
+    /// A join goes another way than the leave after it, and may come later. A consumer group, which names no leader, takes it
+    /// for that of a new member then: nobody would be that member, and its partitions would lie idle for a session. So it
+    /// leaves once more. Kafka's client does not.
+    pub(super) fn late_join_answered(&mut self, now: Instant, ticket: Ticket, answer: Option<&Response>) {
+        self.join_sent.take_if(|sent| *sent == ticket);
+        let Some(index) = self.late_joins.iter().position(|late| late.ticket == ticket) else { return };
+        let LateJoin { member_id, reason, .. } = self.late_joins.swap_remove(index);
+        if let Some(Response::JoinGroup(answer)) = answer
+            && answer.error_code.is_ok()
+            && answer.leader.is_empty()
+            && answer.member_id == member_id
+            && self.identity.member_id != member_id
+        {
+            self.part_from(now, member_id, reason);
         }
     }
 

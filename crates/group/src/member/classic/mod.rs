@@ -30,6 +30,7 @@ use super::{
 };
 use crate::{Cause, Instant, TopicPartition, assignor::RebalanceProtocol, ids::Membership, topics::Topics};
 use audit::Audit;
+use leave::LateJoin;
 use state::{Joining, State, SyncStep, Syncing};
 use std::{collections::BTreeSet, sync::Arc};
 use tontine_wire::api::Response;
@@ -88,6 +89,10 @@ pub(super) struct Classic {
     jitter: Jitter,
     heart: Heart,
     partings: Vec<Parting>,
+    /// The JoinGroup that is on its way, whatever became of this member since it was sent.
+    join_sent: Option<Ticket>,
+    /// Joins that were on their way when their member left.
+    late_joins: Vec<LateJoin>,
     commits_in_flight: usize,
     /// Fenced by a twin: nothing is ever sent again.
     fenced: bool,
@@ -136,6 +141,8 @@ impl Classic {
             jitter: Jitter::new(seed),
             heart,
             partings: Vec::new(),
+            join_sent: None,
+            late_joins: Vec::new(),
             commits_in_flight: 0,
             fenced: false,
             announced: Announced::default(),
@@ -193,6 +200,7 @@ impl Classic {
         ticket: Ticket,
         result: Result<Response, SendError>,
     ) {
+        self.late_join_answered(now, ticket, result.as_ref().ok());
         if let Some(sent_under) = self.heart.answered(ticket) {
             self.heartbeat_answered(now, &sent_under, result);
         } else if let Some(index) = self.partings.iter().position(|p| p.ticket == Some(ticket)) {
