@@ -119,8 +119,14 @@ impl Front {
     /// Hands over what the desk has to say, and takes what the actor has said.
     pub(crate) fn exchange(&mut self) {
         self.flush();
+        let now = self.now();
+        let mut heard = false;
         while let Ok(event) = self.events.try_recv() {
-            self.take(event);
+            self.take(now, event);
+            heard = true;
+        }
+        if heard {
+            self.flush();
         }
     }
 
@@ -134,11 +140,9 @@ impl Front {
         }
     }
 
-    fn take(&mut self, Event(tell): Event) {
+    fn take(&mut self, now: Instant, Event(tell): Event) {
         self.log(&tell);
-        let now = self.now();
         self.desk.handle(now, tell);
-        self.flush();
     }
 
     /// What an application is not told by a result.
@@ -170,7 +174,8 @@ impl Front {
         match event {
             None => Ok(()),
             Some(Some(event)) => {
-                self.take(event);
+                self.take(self.now(), event);
+                self.flush();
                 Ok(())
             }
             Some(None) => {

@@ -292,11 +292,11 @@ impl Desk {
         }
     }
 
-    /// The actor is told when it matters to it, or when this side is about to wait.
+    /// The actor is told when it matters to it.
     fn tell_credits(&mut self) {
         let DeskSettings { queue_bytes, partition_max_bytes, .. } = self.settings;
         let share = buffer::share(queue_bytes, self.held.len(), partition_max_bytes);
-        if self.line.is_empty() || self.credits.matter(share, self.held.len()) {
+        if self.credits.matter(share, self.held.len(), self.line.is_empty()) {
             self.asks.extend(self.credits.take());
         }
     }

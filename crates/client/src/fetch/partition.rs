@@ -2,8 +2,9 @@
 //!
 //! Mirrors `SubscriptionState.TopicPartitionState`.
 
-use super::position::Position;
+use super::{buffer, position::Position};
 use crate::{lease::Incarnation, lease::LogEnd, offsets::Spot};
+use bytes::Bytes;
 use std::time::Duration;
 use tontine_group::Instant;
 use tontine_wire::Uuid;
@@ -105,6 +106,19 @@ impl Partition {
             Phase::Fetching(position) if free => Some(position),
             _ => None,
         }
+    }
+
+    /// Records from `start` on wait for the application now, and fetching goes on behind them. Answers the size of the
+    /// largest batch.
+    pub(crate) fn queue(&mut self, start: i64, records: &Bytes) -> usize {
+        self.queued = self.queued.saturating_add(records.len());
+        let reach = buffer::reach(records);
+        // Without one whole batch there is no place to go on from: the application's side reports why.
+        self.phase = match reach.map(|reach| reach.behind).filter(|next| next.offset > start) {
+            Some(next) => Phase::Fetching(next),
+            None => Phase::Stuck,
+        };
+        reach.map_or(0, |reach| reach.largest_batch)
     }
 
     /// It failed: try later.

@@ -17,7 +17,8 @@ use crate::{
     lease::Incarnation,
 };
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, BTreeSet, btree_map},
+    iter::Peekable,
     time::Duration,
 };
 use tontine_group::{Instant, TopicPartition, time::soonest};
@@ -60,8 +61,9 @@ impl Node {
     /// What is not being asked for already.
     fn without_covered(&self, mut wanted: Wanted) -> Wanted {
         for under_way in [&self.under_way, &self.aside].into_iter().flatten() {
-            wanted.retain(|name, (asked, incarnation)| {
-                under_way.asked.get(name) != Some(&(*incarnation, asked.offset))
+            let mut hint = 0;
+            wanted.retain(|want| {
+                under_way.asked_of(&want.name, &mut hint) != Some((want.incarnation, want.asked.offset))
             });
         }
         wanted
@@ -94,7 +96,20 @@ pub(crate) struct UnderWay {
     pub(crate) ticket: Ticket,
     pub(crate) since: Instant,
     /// What was asked for, so that an answer that is out of date is known as such.
-    pub(crate) asked: BTreeMap<TopicPartition, (Incarnation, i64)>,
+    pub(crate) asked: Wanted,
+}
+
+impl UnderWay {
+    /// For which ownership, and from which offset on, a partition was asked for. Brokers answer in the order of the
+    /// request, mostly: `hint` says where it was found last, and the one behind is looked at first.
+    pub(crate) fn asked_of(&self, name: &TopicPartition, hint: &mut usize) -> Option<(Incarnation, i64)> {
+        let at = match self.asked.get(*hint) {
+            Some(want) if want.name == *name => *hint,
+            _ => self.asked.binary_search_by(|want| want.name.cmp(name)).ok()?,
+        };
+        *hint = at + 1;
+        self.asked.get(at).map(|want| (want.incarnation, want.asked.offset))
+    }
 }
 
 /// Everything that is fetched, and from whom.
@@ -119,13 +134,21 @@ pub(crate) struct Fetches {
 }
 
 /// Who is asked for which partitions. Made anew only when that changes, so that an answer of one broker costs no look at
-/// the partitions of all others.
+/// the partitions of all others, nor at their leaders.
 #[derive(Debug, Default)]
 struct Index {
-    by_node: BTreeMap<i32, Vec<TopicPartition>>,
+    by_node: BTreeMap<i32, Vec<Place>>,
     leaderless: Vec<TopicPartition>,
     /// When a follower is no longer preferred.
     until: Option<Instant>,
+}
+
+/// A partition at the broker that is asked for it.
+#[derive(Debug)]
+struct Place {
+    name: TopicPartition,
+    /// The epoch of the leader; -1 when it is not known.
+    leader_epoch: i32,
 }
 
 impl Index {
@@ -138,7 +161,11 @@ impl Index {
             partition.node =
                 partition.preferred.map(|(node, _)| node).or(metadata.leader(name).filter(is_known));
             match partition.node {
-                Some(node) => index.by_node.entry(node).or_default().push(name.clone()),
+                Some(node) => {
+                    let leader_epoch = metadata.partition(name).and_then(|p| p.leader_epoch).unwrap_or(-1);
+                    let place = Place { name: name.clone(), leader_epoch };
+                    index.by_node.entry(node).or_default().push(place);
+                }
                 None => index.leaderless.push(name.clone()),
             }
         }
@@ -146,8 +173,43 @@ impl Index {
     }
 }
 
-/// What to ask of one broker.
-pub(crate) type Wanted = BTreeMap<TopicPartition, (Asked, Incarnation)>;
+/// Finds partitions that are asked for in their order: by walking along when they are a good part of all, one by one
+/// when they are few of many.
+enum Along<'a> {
+    All(Peekable<btree_map::Iter<'a, TopicPartition, Partition>>),
+    Few(&'a BTreeMap<TopicPartition, Partition>),
+}
+
+impl<'a> Along<'a> {
+    fn new(partitions: &'a BTreeMap<TopicPartition, Partition>, wanted: usize) -> Self {
+        if wanted.saturating_mul(8) >= partitions.len() {
+            Self::All(partitions.iter().peekable())
+        } else {
+            Self::Few(partitions)
+        }
+    }
+
+    fn find(&mut self, name: &TopicPartition) -> Option<&'a Partition> {
+        match self {
+            Self::All(rest) => {
+                while rest.next_if(|(known, _)| *known < name).is_some() {}
+                rest.next_if(|(known, _)| *known == name).map(|(_, partition)| partition)
+            }
+            Self::Few(partitions) => partitions.get(name),
+        }
+    }
+}
+
+/// What to ask of one broker for one partition.
+#[derive(Clone, Debug)]
+pub(crate) struct Want {
+    pub(crate) name: TopicPartition,
+    pub(crate) asked: Asked,
+    pub(crate) incarnation: Incarnation,
+}
+
+/// What to ask of one broker, sorted by name.
+pub(crate) type Wanted = Vec<Want>;
 
 /// What a look at all partitions came to.
 #[derive(Debug, Default)]
@@ -208,7 +270,7 @@ impl Fetches {
             self.nodes.values_mut().for_each(|node| node.wake = None);
         }
         let mut plan = Plan::default();
-        for (id, names) in &index.by_node {
+        for (id, places) in &index.by_node {
             let node = self.nodes.entry(*id).or_default();
             if !all && !touched.contains(id) && node.wake.is_none_or(|at| at > now) {
                 continue;
@@ -221,8 +283,8 @@ impl Fetches {
             if node.wake.is_some() {
                 continue;
             }
-            let most = node.portion.of_each(names.len(), share);
-            let wanted = Self::wanted(&self.partitions, names, now, (share, most), metadata);
+            let most = node.portion.of_each(places.len(), share);
+            let wanted = Self::wanted(&self.partitions, places, now, (share, most));
             let wanted = node.without_covered(wanted);
             if wanted.is_empty() {
                 continue;
@@ -243,35 +305,33 @@ impl Fetches {
 
     fn wanted(
         partitions: &BTreeMap<TopicPartition, Partition>,
-        names: &[TopicPartition],
+        places: &[Place],
         now: Instant,
         (share, most): (usize, usize),
-        metadata: &Metadata,
     ) -> Wanted {
-        let one = |name: &TopicPartition| {
-            let partition = partitions.get(name)?;
+        let mut along = Along::new(partitions, places.len());
+        let one = |place: &Place| {
+            let partition = along.find(&place.name)?;
             let position = partition.fetchable(now, share)?;
             let asked = Asked {
                 topic_id: partition.topic_id,
                 offset: position.offset,
-                leader_epoch: metadata.partition(name).and_then(|p| p.leader_epoch).unwrap_or(-1),
+                leader_epoch: place.leader_epoch,
                 max_bytes: i32::try_from(most).unwrap_or(i32::MAX),
             };
-            Some((name.clone(), (asked, partition.incarnation)))
+            Some(Want { name: place.name.clone(), asked, incarnation: partition.incarnation })
         };
-        names.iter().filter_map(one).collect()
+        let mut wanted = Vec::with_capacity(places.len());
+        wanted.extend(places.iter().filter_map(one));
+        wanted
     }
 
     /// The request that asks a broker for this.
-    pub(crate) fn request(&mut self, node: i32, wanted: &Wanted) -> FetchRequest {
+    pub(crate) fn request(&mut self, node: i32, wanted: &[Want]) -> FetchRequest {
         let mut request = self.frame();
-        let asked = wanted.iter().map(|(name, (asked, _))| (name.clone(), *asked)).collect();
         let node = self.nodes.entry(node).or_default();
-        let each = wanted.values().map(|(asked, _)| asked.max_bytes).max().unwrap_or(0);
-        let most = node.portion.of_all(wanted.len(), usize::try_from(each).unwrap_or(0));
-        request.max_bytes =
-            i32::try_from(most).unwrap_or(i32::MAX).max(request.min_bytes).min(request.max_bytes);
-        node.session.fill(&mut request, asked);
+        request.max_bytes = most_bytes(&node.portion, wanted, &request);
+        node.session.fill(&mut request, wanted);
         request
     }
 
@@ -290,11 +350,10 @@ impl Fetches {
     }
 
     /// The request that asks a broker for this without waiting, and without its session.
-    pub(crate) fn request_aside(&mut self, node: i32, wanted: &Wanted) -> FetchRequest {
-        let asked = wanted.iter().map(|(name, (asked, _))| (name.clone(), *asked)).collect();
+    pub(crate) fn request_aside(&mut self, node: i32, wanted: &[Want]) -> FetchRequest {
         let mut request = FetchRequest { max_wait_ms: 0, ..self.frame() };
         request.max_bytes = most_bytes(&self.nodes.entry(node).or_default().portion, wanted, &request);
-        Session::default().fill(&mut request, asked);
+        Session::default().fill(&mut request, wanted);
         FetchRequest { session_epoch: -1, ..request }
     }
 
@@ -337,8 +396,8 @@ impl Fetches {
 }
 
 /// How much the whole answer may bring.
-fn most_bytes(portion: &Portion, wanted: &Wanted, request: &FetchRequest) -> i32 {
-    let each = wanted.values().map(|(asked, _)| asked.max_bytes).max().unwrap_or(0);
+fn most_bytes(portion: &Portion, wanted: &[Want], request: &FetchRequest) -> i32 {
+    let each = wanted.iter().map(|want| want.asked.max_bytes).max().unwrap_or(0);
     let most = portion.of_all(wanted.len(), usize::try_from(each).unwrap_or(0));
     i32::try_from(most).unwrap_or(i32::MAX).max(request.min_bytes).min(request.max_bytes)
 }

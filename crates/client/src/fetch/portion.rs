@@ -17,7 +17,7 @@ const LARGE: usize = 256 << 20;
 const LEAST: usize = 64 << 10;
 /// What is asked for of many partitions together, for each of them, and at most: they are more than can be answered at
 /// once, and putting together what is asked for costs something for each.
-const OF_MANY: usize = 8 << 10;
+const OF_MANY: usize = 4 << 10;
 const MANY: usize = 16 << 20;
 /// An answer that takes this long is slow, and the next one should bring more.
 const SLOW: Duration = Duration::from_millis(20);
@@ -96,7 +96,7 @@ mod tests {
     fn an_answer_for_many_partitions_is_no_larger_than_one_for_few() {
         let portion = Portion::default();
         assert_eq!(portion.of_all(8, 256 << 10), 2 << 20);
-        assert_eq!(portion.of_all(1_000, LEAST), 8_000 << 10);
+        assert_eq!(portion.of_all(1_000, LEAST), 4_000 << 10);
         assert_eq!(portion.of_all(100_000, LEAST), MANY);
         assert_eq!(portion.of_all(1, 20 << 20), 20 << 20);
     }

@@ -2,7 +2,8 @@
 //!
 //! Decides what a request has to list, given what the broker remembers. Mirrors `FetchSessionHandler`.
 
-use std::{collections::BTreeMap, ops::Bound};
+use super::plan::Want;
+use std::cmp::Ordering;
 use tontine_group::TopicPartition;
 use tontine_wire::{
     ErrorCode, Uuid,
@@ -24,44 +25,73 @@ pub(crate) struct Session {
     id: i32,
     /// 0: the next request lists everything.
     epoch: i32,
-    known: BTreeMap<TopicPartition, Asked>,
+    /// Sorted by name.
+    known: Vec<(TopicPartition, Asked)>,
     /// The last partition that records came of. A broker without sessions is asked for those behind it first; one with
     /// sessions remembers itself whose turn it is.
     served: Option<TopicPartition>,
 }
 
 impl Session {
-    /// Fills in a request for exactly these partitions.
-    pub(crate) fn fill(&mut self, request: &mut FetchRequest, wanted: BTreeMap<TopicPartition, Asked>) {
+    /// Fills in a request for exactly these partitions, which are sorted by name.
+    pub(crate) fn fill(&mut self, request: &mut FetchRequest, wanted: &[Want]) {
         request.session_id = self.id;
         request.session_epoch = self.epoch;
-        let fresh = self.epoch == 0;
-        for (name, asked) in self.in_turn(&wanted) {
-            if fresh || self.known.get(name) != Some(asked) {
-                add(&mut request.topics, name, *asked);
+        if self.epoch == 0 {
+            for want in self.in_turn(wanted) {
+                add(&mut request.topics, want);
             }
+            self.known.clear();
+        } else {
+            self.fill_changes(request, wanted);
         }
-        if !fresh {
-            for (name, known) in &self.known {
-                let gone = wanted.get(name).is_none_or(|asked| asked.topic_id != known.topic_id);
-                if gone {
-                    forget(&mut request.forgotten_topics_data, name, known.topic_id);
-                }
-            }
-        }
-        self.known = wanted;
+        self.remember(wanted);
     }
 
-    fn in_turn<'a>(
-        &self,
-        wanted: &'a BTreeMap<TopicPartition, Asked>,
-    ) -> impl Iterator<Item = (&'a TopicPartition, &'a Asked)> + use<'a> {
-        let behind = match &self.served {
-            Some(last) => (Bound::Excluded(last.clone()), Bound::Unbounded),
-            None => (Bound::Unbounded, Bound::Unbounded),
+    /// Lists what is new or different, and what is not wanted any more. Both lists are sorted: one walk along both.
+    fn fill_changes(&self, request: &mut FetchRequest, wanted: &[Want]) {
+        let (mut known, mut wanted) = (self.known.iter().peekable(), wanted.iter().peekable());
+        loop {
+            let order = match (known.peek(), wanted.peek()) {
+                (Some((name, _)), Some(want)) => name.cmp(&want.name),
+                (Some(_), None) => Ordering::Less,
+                (None, Some(_)) => Ordering::Greater,
+                (None, None) => return,
+            };
+            let before = known.next_if(|_| order.is_le());
+            let now = wanted.next_if(|_| order.is_ge());
+            if let Some((name, before)) = before
+                && now.is_none_or(|now| now.asked.topic_id != before.topic_id)
+            {
+                forget(&mut request.forgotten_topics_data, name, before.topic_id);
+            }
+            if let Some(now) = now
+                && before.is_none_or(|(_, before)| *before != now.asked)
+            {
+                add(&mut request.topics, now);
+            }
+        }
+    }
+
+    fn remember(&mut self, wanted: &[Want]) {
+        let alike = self.known.len() == wanted.len()
+            && self.known.iter().zip(wanted).all(|((name, _), want)| *name == want.name);
+        if alike {
+            for ((_, known), want) in self.known.iter_mut().zip(wanted) {
+                *known = want.asked;
+            }
+        } else {
+            self.known = wanted.iter().map(|want| (want.name.clone(), want.asked)).collect();
+        }
+    }
+
+    fn in_turn<'a>(&self, wanted: &'a [Want]) -> impl Iterator<Item = &'a Want> + use<'a> {
+        let first = match &self.served {
+            Some(last) => wanted.partition_point(|want| want.name <= *last),
+            None => 0,
         };
-        let count = wanted.len();
-        wanted.range(behind).chain(wanted).take(count)
+        let (before, behind) = wanted.split_at_checked(first).unwrap_or((wanted, &[]));
+        behind.iter().chain(before)
     }
 
     /// Records came of this partition.
@@ -105,7 +135,8 @@ impl Session {
     }
 }
 
-fn add(topics: &mut Vec<FetchTopic>, name: &TopicPartition, asked: Asked) {
+fn add(topics: &mut Vec<FetchTopic>, want: &Want) {
+    let Want { name, asked, .. } = want;
     let partition = FetchPartition {
         partition: name.partition,
         current_leader_epoch: asked.leader_epoch,
@@ -137,18 +168,23 @@ fn forget(topics: &mut Vec<ForgottenTopic>, name: &TopicPartition, topic_id: Uui
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lease::Incarnation;
 
     fn asked(offset: i64) -> Asked {
         Asked { topic_id: Uuid::from_u128(7), offset, leader_epoch: -1, max_bytes: 100 }
     }
 
-    fn wanted(partitions: &[(i32, i64)]) -> BTreeMap<TopicPartition, Asked> {
-        partitions.iter().map(|(p, offset)| (TopicPartition::new("t", *p), asked(*offset))).collect()
+    fn want(partition: i32, asked: Asked) -> Want {
+        Want { name: TopicPartition::new("t", partition), asked, incarnation: Incarnation::granted(1) }
+    }
+
+    fn wanted(partitions: &[(i32, i64)]) -> Vec<Want> {
+        partitions.iter().map(|(p, offset)| want(*p, asked(*offset))).collect()
     }
 
     fn listed(session: &mut Session, partitions: &[(i32, i64)]) -> (Vec<i32>, Vec<i32>, i32) {
         let mut request = FetchRequest::default();
-        session.fill(&mut request, wanted(partitions));
+        session.fill(&mut request, &wanted(partitions));
         let new = request.topics.iter().flat_map(|t| t.partitions.iter().map(|p| p.partition)).collect();
         let gone = request.forgotten_topics_data.iter().flat_map(|t| t.partitions.clone()).collect();
         (new, gone, request.session_epoch)
@@ -206,7 +242,7 @@ mod tests {
         session.answered(ErrorCode::NONE, 9);
         let mut request = FetchRequest::default();
         let new = Asked { topic_id: Uuid::from_u128(8), ..asked(0) };
-        session.fill(&mut request, BTreeMap::from([(TopicPartition::new("t", 0), new)]));
+        session.fill(&mut request, &[want(0, new)]);
         assert_eq!(request.topics[0].topic_id, Uuid::from_u128(8));
         assert_eq!(request.forgotten_topics_data[0].topic_id, Uuid::from_u128(7));
     }

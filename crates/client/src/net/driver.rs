@@ -88,6 +88,8 @@ struct Driver<M: Machine, F> {
     machine: M,
     settings: NetSettings,
     on_event: F,
+    /// What the machine said and nobody has been told yet.
+    said: Vec<M::Event>,
     clock: Clock,
     inbox: mpsc::UnboundedReceiver<M::Command>,
     abandoned: bool,
@@ -124,6 +126,7 @@ impl<M: Machine, F: FnMut(M::Event)> Driver<M, F> {
             machine,
             settings,
             on_event,
+            said: Vec::new(),
             clock,
             inbox,
             abandoned: false,
@@ -214,7 +217,15 @@ impl<M: Machine, F: FnMut(M::Event)> Driver<M, F> {
         }
     }
 
+    /// Does what the machine says. Its events are handed over together, at the end: whoever waits for them would otherwise
+    /// be woken for the first, and again for each of the next.
     fn drain(&mut self) -> Rest {
+        let rest = self.carry_out();
+        self.said.drain(..).for_each(&mut self.on_event);
+        rest
+    }
+
+    fn carry_out(&mut self) -> Rest {
         loop {
             match self.machine.poll_output() {
                 MachineOutput::Connect { conn, host, port } => self.connect(conn, host, port),
@@ -228,7 +239,7 @@ impl<M: Machine, F: FnMut(M::Event)> Driver<M, F> {
                 MachineOutput::Plan(planning) => {
                     self.plans.spawn_blocking(move || planning.run());
                 }
-                MachineOutput::Event(event) => (self.on_event)(event),
+                MachineOutput::Event(event) => self.said.push(event),
                 MachineOutput::Wait(until) => return Rest::Until(until),
                 MachineOutput::Stop => return Rest::Stop,
             }

@@ -7,7 +7,6 @@ use crate::{
     Error,
     cluster::{Lane, SendError, Target, Ticket},
     fetch::{
-        buffer,
         partition::Phase,
         plan::{UnderWay, Wanted},
         position::Position,
@@ -32,10 +31,10 @@ impl ConsumerState {
         }
         let plan = self.fetches.plan(self.now, self.cluster.metadata());
         for (node, wanted) in plan.by_node {
-            self.send_fetch(node, &wanted);
+            self.send_fetch(node, wanted);
         }
         for (node, wanted) in plan.aside {
-            self.send_aside(node, &wanted);
+            self.send_aside(node, wanted);
         }
         if !plan.leaderless.is_empty() {
             for name in plan.leaderless {
@@ -55,29 +54,28 @@ impl ConsumerState {
         self.partition_failed(name);
     }
 
-    fn send_aside(&mut self, node: i32, wanted: &Wanted) {
-        let request = self.fetches.request_aside(node, wanted);
+    fn send_aside(&mut self, node: i32, wanted: Wanted) {
+        let request = self.fetches.request_aside(node, &wanted);
         let under_way = self.start_fetch(node, Lane::Other, wanted, request);
         self.flights.insert(under_way.ticket, Flight::Aside(node));
         self.fetches.nodes.entry(node).or_default().aside = Some(under_way);
     }
 
-    fn send_fetch(&mut self, node: i32, wanted: &Wanted) {
-        let request = self.fetches.request(node, wanted);
+    fn send_fetch(&mut self, node: i32, wanted: Wanted) {
+        let request = self.fetches.request(node, &wanted);
         let under_way = self.start_fetch(node, Lane::Fetch, wanted, request);
         self.flights.insert(under_way.ticket, Flight::Fetch(node));
         self.fetches.nodes.entry(node).or_default().under_way = Some(under_way);
     }
 
-    fn start_fetch(&mut self, node: i32, lane: Lane, wanted: &Wanted, request: FetchRequest) -> UnderWay {
+    fn start_fetch(&mut self, node: i32, lane: Lane, asked: Wanted, request: FetchRequest) -> UnderWay {
         let timeout =
             self.settings.request_timeout.max(self.settings.fetch.max_wait + Duration::from_secs(1));
         // Topic ids are used only when all of them are known.
-        let has_ids = wanted.values().all(|(asked, _)| !asked.topic_id.is_zero());
+        let has_ids = asked.iter().all(|want| !want.asked.topic_id.is_zero());
         let most = if has_ids { i16::MAX } else { 12 };
         let ticket =
             self.cluster.send_at_most(self.now, Target::Node(node), lane, request.into(), timeout, most);
-        let asked = wanted.iter().map(|(name, (asked, inc))| (name.clone(), (*inc, asked.offset))).collect();
         UnderWay { ticket, since: self.now, asked }
     }
 
@@ -137,8 +135,8 @@ impl ConsumerState {
         if let Some(node) = self.fetches.nodes.get_mut(&id) {
             node.not_before = Some(self.now + backoff);
         }
-        for (name, (incarnation, _)) in under_way.asked {
-            if let Some(partition) = self.partition_as(&name, incarnation) {
+        for want in under_way.asked {
+            if let Some(partition) = self.partition_as(&want.name, want.incarnation) {
                 partition.preferred = None;
             }
         }
@@ -162,7 +160,7 @@ impl ConsumerState {
             }
             return (0, 0);
         }
-        let (mut bytes, mut largest_batch) = (0, 0);
+        let (mut bytes, mut largest_batch, mut hint) = (0, 0, 0);
         let endpoints: BTreeMap<i32, NodeEndpoint> =
             response.node_endpoints.into_iter().map(|node| (node.node_id, node)).collect();
         for topic in response.responses {
@@ -175,7 +173,7 @@ impl ConsumerState {
             for data in topic.partitions {
                 let partition = TopicPartition::new(name.clone(), data.partition_index);
                 // What was not asked for, or was asked for an ownership or place of the past, is dropped.
-                let Some((incarnation, offset)) = under_way.asked.get(&partition).copied() else { continue };
+                let Some((incarnation, offset)) = under_way.asked_of(&partition, &mut hint) else { continue };
                 let size = data.records.as_ref().map_or(0, Bytes::len);
                 bytes += size;
                 if size > 0
@@ -197,7 +195,7 @@ impl ConsumerState {
         named.or_else(|| {
             let is_it =
                 |name: &&TopicPartition| self.fetches.partitions.get(*name).is_some_and(|p| p.topic_id == id);
-            under_way.asked.keys().find(is_it).map(|name| name.topic.clone())
+            under_way.asked.iter().map(|want| &want.name).find(is_it).map(|name| name.topic.clone())
         })
     }
 
@@ -223,34 +221,27 @@ impl ConsumerState {
         let end_moved = partition.end.replace(end) != Some(end);
         partition.worked();
         let records = data.records.unwrap_or_default();
-        if data.preferred_read_replica >= 0 && records.is_empty() {
-            let until = self.now + self.settings.metadata_max_age;
-            if let Some(partition) = self.partition_as(name, incarnation) {
-                partition.preferred = Some((data.preferred_read_replica, until));
-                self.fetches.reindex();
-            }
-        }
+        let has_records = !records.is_empty();
+        let largest_batch = if has_records { partition.queue(offset, &records) } else { 0 };
         if end_moved {
             self.tell(Tell::LogEnd { partition: name.clone(), incarnation, end });
         }
-        if records.is_empty() {
-            return 0;
+        if has_records {
+            let aborted = data.aborted_transactions.unwrap_or_default();
+            self.deliver(name, incarnation, Delivery::Chunk(Chunk { start: offset, records, aborted }));
+        } else if data.preferred_read_replica >= 0 {
+            self.prefer(name, incarnation, data.preferred_read_replica);
         }
-        let aborted = data.aborted_transactions.unwrap_or_default();
-        self.take_records(name, incarnation, Chunk { start: offset, records, aborted })
+        largest_batch
     }
 
-    fn take_records(&mut self, name: &TopicPartition, incarnation: Incarnation, chunk: Chunk) -> usize {
-        let Some(partition) = self.partition_as(name, incarnation) else { return 0 };
-        partition.queued = partition.queued.saturating_add(chunk.records.len());
-        let reach = buffer::reach(&chunk.records);
-        // Without one whole batch there is no place to go on from: the application's side reports why.
-        partition.phase = match reach.map(|reach| reach.behind).filter(|next| next.offset > chunk.start) {
-            Some(next) => Phase::Fetching(next),
-            None => Phase::Stuck,
-        };
-        self.deliver(name, incarnation, Delivery::Chunk(chunk));
-        reach.map_or(0, |reach| reach.largest_batch)
+    /// A follower is nearer than the leader.
+    fn prefer(&mut self, name: &TopicPartition, incarnation: Incarnation, replica: i32) {
+        let until = self.now + self.settings.metadata_max_age;
+        if let Some(partition) = self.partition_as(name, incarnation) {
+            partition.preferred = Some((replica, until));
+            self.fetches.reindex();
+        }
     }
 
     fn take_error(
