@@ -179,8 +179,8 @@ impl BrokerState {
         partition.log.begin_epoch(partition.leader_epoch);
         self.partition_changed(now, id, index);
         // A log that cannot be stored says so; the cluster of this process goes on.
-        let _ = self.keep_changed(now, topic);
-        self.note_flushed();
+        let _ = self.keep_at_once(now, topic);
+        self.note_flushed(now);
         Ok(())
     }
 
@@ -242,7 +242,7 @@ impl BrokerState {
             self.leader_becomes(topic, index, |_| before);
             return Ok(());
         }
-        if let Err(code) = self.keep_changed(now, topic) {
+        if let Err(code) = self.keep_at_once(now, topic) {
             self.leader_becomes(topic, index, |_| before);
             return Err(code);
         }

@@ -223,6 +223,7 @@ impl BrokerState {
         for index in (0..).take(topic.partitions.len()) {
             self.partition_changed(now, topic.id, index);
         }
+        self.settle_gone(now, topic.id);
         self.tell_coordinators_of_topics(now);
         Ok(())
     }

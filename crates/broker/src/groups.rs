@@ -8,12 +8,16 @@ use crate::cluster::NodeId;
 use crate::config::{GroupConfig, Settings};
 use crate::gather::Gathering;
 use crate::log::outcome;
+use crate::settling::Then;
 use crate::state::{Answer, BrokerOutput, BrokerState, Call};
 use crate::topics::OFFSETS_TOPIC;
 use crate::transactions::batch_of;
+use crate::work::LogKey;
 use std::collections::BTreeMap;
 use tontine_group::Instant;
-use tontine_group::coordinator::{Coordinator, CoordinatorConfig, GroupRecord, GroupView, Output, Ticket};
+use tontine_group::coordinator::{
+    AppendId, Coordinator, CoordinatorConfig, GroupRecord, GroupView, Output, Ticket,
+};
 use tontine_wire::ErrorCode;
 use tontine_wire::api::txn_offset_commit::{TxnOffsetCommitRequest, TxnOffsetCommitResponse};
 use tontine_wire::api::{Request, Response};
@@ -25,6 +29,8 @@ pub(crate) struct Shard {
     pub(crate) coordinator: Coordinator,
     pub(crate) node: NodeId,
     pub(crate) wait: Option<Instant>,
+    /// No two coordinators have the same number.
+    pub(crate) incarnation: u64,
 }
 
 /// All coordinators that run, by partition of `__consumer_offsets`.
@@ -155,7 +161,8 @@ impl BrokerState {
         }
         coordinator.loaded(now);
         coordinator.handle_topics(now, self.topics.summary());
-        self.groups.shards.insert(index, Shard { coordinator, node, wait: None });
+        let incarnation = self.ticket().0;
+        self.groups.shards.insert(index, Shard { coordinator, node, wait: None, incarnation });
         self.pump(now, index);
     }
 
@@ -219,9 +226,14 @@ impl BrokerState {
             let Some(shard) = self.groups.shards.get_mut(&index) else { return };
             match shard.coordinator.poll_output() {
                 Output::Append { id, records } => {
-                    let result = self.append_group_records(now, index, &records);
-                    if let Some(shard) = self.groups.shards.get_mut(&index) {
-                        shard.coordinator.handle_appended(now, id, result);
+                    let incarnation = shard.incarnation;
+                    match self.append_group_records(now, index, &records) {
+                        Ok(Some((key, change))) => {
+                            let then = Then::Group { shard: index, incarnation, id };
+                            self.when_durable(now, [(key, change)].into(), then);
+                        }
+                        Ok(None) => self.take_appended(now, index, id, Ok(())),
+                        Err(code) => self.take_appended(now, index, id, Err(code)),
                     }
                 }
                 Output::Reply { ticket, response } => self.group_replied(ticket, response),
@@ -236,6 +248,27 @@ impl BrokerState {
         }
     }
 
+    fn take_appended(&mut self, now: Instant, index: i32, id: AppendId, result: Result<(), ErrorCode>) {
+        if let Some(shard) = self.groups.shards.get_mut(&index) {
+            shard.coordinator.handle_appended(now, id, result);
+        }
+    }
+
+    /// What a coordinator appended is durable, or cannot become so.
+    pub(crate) fn group_appended(
+        &mut self,
+        now: Instant,
+        index: i32,
+        incarnation: u64,
+        id: AppendId,
+        result: Result<(), ErrorCode>,
+    ) {
+        if self.groups.shards.get(&index).is_some_and(|shard| shard.incarnation == incarnation) {
+            self.take_appended(now, index, id, result);
+            self.pump(now, index);
+        }
+    }
+
     fn group_replied(&mut self, ticket: Ticket, response: Response) {
         if let Some((ticket, merged)) = self.groups.gathering.part(ticket, response) {
             self.answer_ticket(ticket, merged);
@@ -247,7 +280,7 @@ impl BrokerState {
         now: Instant,
         index: i32,
         records: &[GroupRecord],
-    ) -> Result<(), ErrorCode> {
+    ) -> Result<Option<(LogKey, u64)>, ErrorCode> {
         let batch = batch_of(records, self.unix_ms(now), None).ok_or(ErrorCode::MESSAGE_TOO_LARGE)?;
         self.append_internal(now, OFFSETS_TOPIC, index, batch)
     }
@@ -280,14 +313,14 @@ impl BrokerState {
         Ok(response)
     }
 
-    /// Appends to one of Kafka's own topics.
+    /// Appends to one of Kafka's own topics. Answers what has to be durable before this is answered for.
     pub(crate) fn append_internal(
         &mut self,
         now: Instant,
         name: &str,
         index: i32,
         batch: RecordBatch,
-    ) -> Result<(), ErrorCode> {
+    ) -> Result<Option<(LogKey, u64)>, ErrorCode> {
         let now_ms = self.unix_ms(now);
         let topic = self.topics.get_mut(name).ok_or(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION)?;
         let id = topic.id;
@@ -297,9 +330,10 @@ impl BrokerState {
             return Err(ErrorCode::NOT_LEADER_OR_FOLLOWER);
         }
         let appended = partition.log.append(batch, partition.leader_epoch, None, now_ms)?;
-        partition.log.compact_if_grown(oldest_tombstone);
-        self.appended(now, (id, index), appended.bytes);
-        Ok(())
+        let key = LogKey::Partition(id, index);
+        self.compact_if_grown(key, oldest_tombstone);
+        self.records_came(now, (id, index), appended.bytes, appended.pending);
+        Ok(appended.pending.map(|change| (key, change)))
     }
 }
 

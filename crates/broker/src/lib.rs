@@ -28,10 +28,12 @@ mod net;
 mod parked;
 mod random;
 mod sessions;
+mod settling;
 mod state;
 mod store;
 mod topics;
 mod transactions;
+mod work;
 
 pub use cluster::{ClusterError, Node, NodeId};
 pub use config::{BrokerConfig, ConfigError, Effect};
@@ -41,3 +43,4 @@ pub use intercept::{Hook, Verdict};
 pub use net::{Broker, Builder, StartError, StartNodeError};
 pub use state::{BrokerOutput, BrokerState, Closing, ConnId};
 pub use store::StoreError;
+pub use work::{Done, Work};

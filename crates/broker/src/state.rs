@@ -9,12 +9,15 @@ use crate::cluster::{self, Node, NodeId};
 use crate::config::{BrokerConfig, GroupConfig, Settings};
 use crate::groups::Groups;
 use crate::intercept::{Hook, Intercept, Verdict};
+use crate::log::Log;
 use crate::parked::{Parked, PartitionId};
 use crate::random::Random;
 use crate::sessions::Sessions;
+use crate::settling::{Settling, Then};
 use crate::store::{Chores, Store};
 use crate::topics::TopicTable;
-use crate::transactions::Transactions;
+use crate::transactions::{Finishing, Transactions};
+use crate::work::{LogKey, Work};
 use bytes::Bytes;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -39,6 +42,9 @@ pub enum Closing {
     /// A producer that wants no answers has to learn of an error in this way.
     #[error("a produce request without an answer failed: {0}")]
     ProduceFailed(ErrorCode),
+    /// What was asked for was done, but cannot be made durable, and the answer to the request has no room for that.
+    #[error("what was asked for could not be stored: {0}")]
+    NotStored(ErrorCode),
     /// The node was stopped, or told to cut its connections.
     #[error("the node was stopped")]
     NodeStopped,
@@ -48,7 +54,7 @@ pub enum Closing {
 }
 
 /// What the driver must do. Drain until `Wait`.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug)]
 #[must_use]
 pub enum BrokerOutput {
     /// Send this answer; [`frame::encode_response`] makes the bytes.
@@ -76,6 +82,8 @@ pub enum BrokerOutput {
     },
     /// A group changed its state. Nothing to do; for logs and reports.
     Transition(Transition),
+    /// Run this, at best on another thread, and hand in what comes of it: [`BrokerState::handle_done`].
+    Work(Work),
     /// Nothing left to do until this time, or until something comes in.
     Wait(Option<Instant>),
 }
@@ -152,6 +160,8 @@ pub struct BrokerState {
     pub(crate) transactions: Transactions,
     /// When marks of transactions are tried again.
     pub(crate) unfinished_at: Option<Instant>,
+    pub(crate) finishing: Finishing,
+    pub(crate) settling: Settling,
     pending: BTreeMap<Ticket, Pending>,
     next_ticket: u64,
     intercept: Intercept,
@@ -191,6 +201,8 @@ impl BrokerState {
             closed: false,
             transactions: Transactions::default(),
             unfinished_at: None,
+            finishing: Finishing::default(),
+            settling: Settling::default(),
             pending: BTreeMap::new(),
             next_ticket: 0,
             intercept: Intercept::default(),
@@ -327,12 +339,26 @@ impl BrokerState {
             correlation_id: header.correlation_id,
             client: connection.client.clone(),
         };
+        self.settling.unsettled.clear();
+        let refusal = self.refusal_of(&request, call.version);
         match api::serve(self, &call, request) {
+            Answer::Now(response) if !self.settling.unsettled.is_empty() => {
+                let needs = std::mem::take(&mut self.settling.unsettled);
+                let refusal = api::not_stored(&response).or(refusal);
+                let ticket = self.park_call(&call, None);
+                self.when_durable(now, needs, Then::Answer { ticket, response, refusal });
+            }
             Answer::Now(response) => self.reply(conn, call.version, call.correlation_id, response),
             Answer::Later => {}
             Answer::Silent => self.outputs.push_back(BrokerOutput::Silent { conn }),
             Answer::Close(why) => self.close(now, conn, why),
         }
+    }
+
+    /// What is said when the change that a request asks for cannot be made durable.
+    fn refusal_of(&self, request: &Request, version: i16) -> Option<Response> {
+        let changes = self.store.is_some() && api::changes_something(request.key());
+        changes.then(|| api::refuse(request, version, ErrorCode::KAFKA_STORAGE_ERROR))
     }
 
     fn reply(&mut self, conn: ConnId, version: i16, correlation_id: i32, response: Response) {
@@ -376,7 +402,36 @@ impl BrokerState {
         }
     }
 
-    /// Records came to a partition.
+    /// Closes the connection of a parked request.
+    pub(crate) fn close_ticket(&mut self, now: Instant, ticket: Ticket, why: Closing) {
+        if let Some(pending) = self.pending.remove(&ticket) {
+            self.close(now, pending.conn, why);
+        }
+    }
+
+    /// A log.
+    pub(crate) fn log(&self, key: LogKey) -> Option<&Log> {
+        match key {
+            LogKey::Journal => self.store.as_ref().map(|store| store.journal()),
+            LogKey::Partition(id, index) => {
+                let name = self.topics.name_of(id)?;
+                self.topics.get(name)?.partition(index).map(|partition| &partition.log)
+            }
+        }
+    }
+
+    /// A log.
+    pub(crate) fn log_mut(&mut self, key: LogKey) -> Option<&mut Log> {
+        match key {
+            LogKey::Journal => self.store.as_mut().map(|store| store.journal_mut()),
+            LogKey::Partition(id, index) => {
+                let name = self.topics.name_of(id)?.clone();
+                self.topics.get_mut(&name)?.partition_mut(index).map(|partition| &mut partition.log)
+            }
+        }
+    }
+
+    /// Records that can be read came to a partition.
     pub(crate) fn appended(&mut self, now: Instant, partition: PartitionId, bytes: usize) {
         for ticket in self.parked.appended(partition, bytes) {
             self.finish_fetch(now, ticket);
@@ -422,22 +477,32 @@ impl BrokerState {
     fn apply_retention(&mut self, now: Instant) {
         let now_ms = self.unix_ms(now);
         let expiry = i64::try_from(self.settings.producer_id_expiration.as_millis()).unwrap_or(i64::MAX);
+        let mut shortened = Vec::new();
         for topic in self.topics.iter_mut() {
             let oldest = topic.settings.retention_ms.map(|ms| now_ms.saturating_sub(ms));
             let bytes = topic.settings.retention_bytes.map(i64::unsigned_abs);
-            for partition in &mut topic.partitions {
+            for (index, partition) in (0..).zip(&mut topic.partitions) {
+                let start = partition.log.start();
                 if topic.settings.delete {
                     // What went wrong has been said; it is tried again the next time.
                     let _ = partition.log.retain(bytes, oldest);
                 }
+                if partition.log.start() > start {
+                    shortened.push(LogKey::Partition(topic.id, index));
+                }
                 partition.log.expire_producers(now_ms.saturating_sub(expiry));
             }
+        }
+        for key in shortened {
+            self.settling.want(key);
+            self.sweep(key);
         }
     }
 
     /// What to do next.
     pub fn poll_output(&mut self) -> BrokerOutput {
-        self.outputs.pop_front().unwrap_or_else(|| BrokerOutput::Wait(self.next_deadline()))
+        let next = self.outputs.pop_front().or_else(|| self.next_work());
+        next.unwrap_or_else(|| BrokerOutput::Wait(self.next_deadline()))
     }
 
     fn next_deadline(&self) -> Option<Instant> {

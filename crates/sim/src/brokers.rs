@@ -123,6 +123,7 @@ impl World {
                     }
                     self.serve(conn.0);
                 }
+                BrokerOutput::Work(work) => self.broker.handle_done(self.now, work.run()),
                 BrokerOutput::Disconnect { conn, why } => self.disconnect(conn.0, &why.to_string()),
                 BrokerOutput::Transition(change) => {
                     self.counts.count(format!("rebalance: {}", class(&change.cause)));

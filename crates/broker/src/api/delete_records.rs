@@ -1,6 +1,7 @@
 //! DeleteRecords: a partition starts later from now on.
 
 use crate::state::{BrokerState, Call};
+use crate::work::LogKey;
 use tontine_wire::ErrorCode;
 use tontine_wire::api::delete_records::{
     DeleteRecordsPartition, DeleteRecordsPartitionResult, DeleteRecordsRequest, DeleteRecordsResponse,
@@ -48,12 +49,21 @@ fn delete(
     if !topic.settings.delete {
         return Err(ErrorCode::POLICY_VIOLATION);
     }
+    let id = topic.id;
     let log =
         &mut topic.partition_mut(wanted.partition_index).ok_or(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION)?.log;
-    let offset = if wanted.offset == TO_THE_END { log.end() } else { wanted.offset };
-    if offset < 0 || offset > log.end() {
+    let offset = if wanted.offset == TO_THE_END { log.high_watermark() } else { wanted.offset };
+    if offset < 0 || offset > log.high_watermark() {
         return Err(ErrorCode::OFFSET_OUT_OF_RANGE);
     }
-    log.delete_before(offset)?;
-    Ok(log.start())
+    if log.is_broken() {
+        return Err(ErrorCode::KAFKA_STORAGE_ERROR);
+    }
+    let (change, start) = (log.delete_before(offset), log.start());
+    let key = LogKey::Partition(id, wanted.partition_index);
+    if let Some(change) = change {
+        state.changed(key, change);
+    }
+    state.sweep(key);
+    Ok(start)
 }

@@ -170,7 +170,7 @@ fn read_partition(
         Err(code) => failed(wanted, code),
         Ok((records, aborted, diverging_epoch)) => PartitionData {
             partition_index: wanted.partition,
-            high_watermark: partition.log.end(),
+            high_watermark: partition.log.high_watermark(),
             last_stable_offset: partition.log.last_stable(),
             log_start_offset: partition.log.start(),
             diverging_epoch,

@@ -74,7 +74,7 @@ fn look_up(partition: &Partition, version: i16, timestamp: i64, committed: bool)
     }
     match timestamp {
         special::LATEST if committed => Ok(Some((-1, log.last_stable(), Some(partition.leader_epoch)))),
-        special::LATEST => Ok(Some((-1, log.end(), Some(partition.leader_epoch)))),
+        special::LATEST => Ok(Some((-1, log.high_watermark(), Some(partition.leader_epoch)))),
         special::EARLIEST | special::EARLIEST_LOCAL => Ok(Some((-1, log.start(), log.epoch_at(log.start())))),
         // Nothing is ever moved to remote storage.
         special::LATEST_TIERED | special::EARLIEST_PENDING_UPLOAD => Ok(None),

@@ -27,6 +27,7 @@ mod produce;
 mod refusal;
 mod transactions;
 
+pub(crate) use produce::not_stored;
 pub(crate) use refusal::{refuse, refuse_unserved};
 
 use crate::state::{Answer, BrokerState, Call};
@@ -84,6 +85,27 @@ pub(crate) fn versions(key: ApiKey) -> Option<(i16, i16)> {
     }
 }
 
+/// Whether an API changes something that is kept, other than by records and members.
+pub(crate) fn changes_something(key: ApiKey) -> bool {
+    matches!(
+        key,
+        ApiKey::Metadata
+            | ApiKey::FindCoordinator
+            | ApiKey::CreateTopics
+            | ApiKey::DeleteTopics
+            | ApiKey::CreatePartitions
+            | ApiKey::DeleteRecords
+            | ApiKey::AlterConfigs
+            | ApiKey::IncrementalAlterConfigs
+            | ApiKey::ElectLeaders
+            | ApiKey::InitProducerId
+            | ApiKey::AddPartitionsToTxn
+            | ApiKey::AddOffsetsToTxn
+            | ApiKey::TxnOffsetCommit
+            | ApiKey::EndTxn
+    )
+}
+
 /// Whether a version of an API is served.
 pub(crate) fn served(key: ApiKey, version: i16) -> bool {
     versions(key).is_some_and(|(first, last)| (first..=last).contains(&version))
@@ -129,7 +151,7 @@ pub(crate) fn serve(state: &mut BrokerState, call: &Call, request: Request) -> A
         Request::DescribeProducers(request) => describe_producers::answer(state, call, &request).into(),
         Request::AddPartitionsToTxn(request) => transactions::add_partitions(state, call, &request).into(),
         Request::AddOffsetsToTxn(request) => transactions::add_offsets(state, call, &request).into(),
-        Request::EndTxn(request) => transactions::end(state, call, &request).into(),
+        Request::EndTxn(request) => return transactions::end(state, call, &request),
         request @ Request::TxnOffsetCommit(_) => transactions::commit_offsets(state, call, request),
         Request::ListTransactions(request) => transactions::list(state, call, &request).into(),
         Request::DescribeTransactions(request) => transactions::describe(state, call, &request).into(),

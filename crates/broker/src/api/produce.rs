@@ -8,9 +8,11 @@ use crate::log::Appended;
 use crate::state::{Answer, BrokerState, Call, Closing};
 use crate::topics::{Topic, is_internal};
 use crate::transactions::{Place, Transactions};
+use crate::work::LogKey;
 use bytes::Bytes;
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use tontine_wire::api::Response;
 use tontine_wire::api::produce::{
     BatchIndexAndErrorMessage, LeaderIdAndEpoch, NodeEndpoint, PartitionProduceData,
     PartitionProduceResponse, ProduceRequest, ProduceResponse, TopicProduceData, TopicProduceResponse,
@@ -61,8 +63,8 @@ pub(super) fn answer(state: &mut BrokerState, call: &Call, request: ProduceReque
         .into_iter()
         .map(|topic| append_topic(state, call, acks, transactional.as_deref(), topic, &mut touched))
         .collect();
-    for (partition, bytes) in touched {
-        state.appended(call.now, partition, bytes);
+    for (partition, appended) in touched {
+        state.records_came(call.now, partition, appended.bytes, appended.pending);
     }
     if acks == 0 {
         let mut errors = responses.iter().flat_map(|topic| &topic.partition_responses);
@@ -75,13 +77,25 @@ pub(super) fn answer(state: &mut BrokerState, call: &Call, request: ProduceReque
     Answer::Now(ProduceResponse { responses, node_endpoints, ..Default::default() }.into())
 }
 
+/// The answer when what was appended could not be made durable; `None` for answers to other requests.
+pub(crate) fn not_stored(response: &Response) -> Option<Response> {
+    let Response::Produce(response) = response else { return None };
+    let mut response = response.clone();
+    let partitions = response.responses.iter_mut().flat_map(|topic| &mut topic.partition_responses);
+    for partition in partitions.filter(|partition| !partition.error_code.is_err()) {
+        partition.error_code = ErrorCode::KAFKA_STORAGE_ERROR;
+        partition.base_offset = -1;
+    }
+    Some(response.into())
+}
+
 fn append_topic(
     state: &mut BrokerState,
     call: &Call,
     acks: i16,
     transactional: Option<&str>,
     data: TopicProduceData,
-    touched: &mut Vec<((Uuid, i32), usize)>,
+    touched: &mut Vec<((Uuid, i32), Appended)>,
 ) -> TopicProduceResponse {
     let name: Option<Arc<str>> = if call.version >= WITH_TOPIC_IDS {
         state.topics.name_of(data.topic_id).cloned()
@@ -96,10 +110,8 @@ fn append_topic(
             Some(_) if !(ALL_REPLICAS..=1).contains(&acks) => Err(ErrorCode::INVALID_REQUIRED_ACKS.into()),
             Some(name) => append(state, call, acks, transactional, name, partition),
         };
-        if let Ok((id, accepted)) = &result
-            && accepted.appended.bytes > 0
-        {
-            touched.push(((*id, index), accepted.appended.bytes));
+        if let Ok((id, accepted)) = &result {
+            touched.push(((*id, index), accepted.appended));
         }
         partition_responses.push(response(index, result.map(|(_, accepted)| accepted)));
     }
@@ -154,10 +166,11 @@ fn append(
         topic.settings.compact.then(|| now_ms.saturating_sub(topic.settings.delete_retention_ms));
     let partition = topic.partition_mut(data.index).ok_or(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION)?;
     let appended = partition.log.append(batch, partition.leader_epoch, append_time, now_ms)?;
+    let log_start = partition.log.start();
     if let Some(oldest) = oldest_tombstone {
-        partition.log.compact_if_grown(oldest);
+        state.compact_if_grown(LogKey::Partition(id, data.index), oldest);
     }
-    Ok((id, Accepted { appended, append_time, log_start: partition.log.start() }))
+    Ok((id, Accepted { appended, append_time, log_start }))
 }
 
 fn check_place(topic: &Topic, index: i32, node: NodeId, acks: i16, up: &[NodeId]) -> Result<(), Refused> {

@@ -1,7 +1,7 @@
 //! The requests of transactional producers, and of those who want to see transactions. Mirrors the handlers of
 //! `KafkaApis`, and `TransactionCoordinator` for the order of the checks.
 
-use crate::state::{BrokerState, Call};
+use crate::state::{Answer, BrokerState, Call};
 use crate::topics::OFFSETS_TOPIC;
 use crate::transactions::{Init, Place, Status};
 use std::collections::BTreeSet;
@@ -63,8 +63,8 @@ fn begin(
     let fresh = state.new_producer_id(call.now)?;
     let mut next = state.transactions.init(id, timeout_ms, had, fresh, now_ms)?;
     if let Init::AbortFirst(aborting) = next {
-        state.store_transaction(call.now, id, Some(aborting))?;
-        if !state.finish_transaction(call.now, id) {
+        let pending = state.store_transaction(call.now, id, Some(aborting))?;
+        if !state.finish_when_durable(call.now, id, pending) {
             return Err(ErrorCode::CONCURRENT_TRANSACTIONS);
         }
         next = state.transactions.init(id, timeout_ms, None, fresh, now_ms)?;
@@ -123,7 +123,7 @@ fn add(
 ) -> Result<(), ErrorCode> {
     state.check_transaction_coordinator(call.now, call.node, id)?;
     match state.transactions.add(id, producer, places, state.unix_ms(call.now))? {
-        Some(more) => state.store_transaction(call.now, id, Some(more)),
+        Some(more) => state.store_transaction(call.now, id, Some(more)).map(|_| ()),
         None => Ok(()),
     }
 }
@@ -145,25 +145,33 @@ pub(super) fn add_offsets(
     AddOffsetsToTxnResponse { error_code, ..Default::default() }
 }
 
-/// EndTxn: answered when it is decided; the marks follow.
-pub(super) fn end(state: &mut BrokerState, call: &Call, request: &EndTxnRequest) -> EndTxnResponse {
-    let error_code = match decide(state, call, request) {
-        Ok(()) => ErrorCode::NONE,
-        Err(code) => told(code, call.version, 2),
-    };
-    EndTxnResponse { error_code, ..Default::default() }
+/// EndTxn: answered when it is decided and the marks are written.
+pub(super) fn end(state: &mut BrokerState, call: &Call, request: &EndTxnRequest) -> Answer {
+    let answer =
+        |code| EndTxnResponse { error_code: told(code, call.version, 2), ..Default::default() }.into();
+    match decide(state, call, request) {
+        Ok(true) => Answer::Now(answer(ErrorCode::NONE)),
+        Ok(false) => {
+            let ticket = state.park_call(call, None);
+            let refusal = answer(ErrorCode::COORDINATOR_NOT_AVAILABLE);
+            state.finishing.tell(&request.transactional_id, ticket, answer(ErrorCode::NONE), refusal);
+            Answer::Later
+        }
+        Err(code) => Answer::Now(answer(code)),
+    }
 }
 
-fn decide(state: &mut BrokerState, call: &Call, request: &EndTxnRequest) -> Result<(), ErrorCode> {
+/// Whether it can be answered at once; otherwise the transaction is on its way to being complete.
+fn decide(state: &mut BrokerState, call: &Call, request: &EndTxnRequest) -> Result<bool, ErrorCode> {
     let id = &request.transactional_id;
     state.check_transaction_coordinator(call.now, call.node, id)?;
     let producer = (request.producer_id, request.producer_epoch);
     let now_ms = state.unix_ms(call.now);
     if let Some(decided) = state.transactions.end(id, producer, request.committed, now_ms)? {
-        state.store_transaction(call.now, id, Some(decided))?;
-        state.finish_transaction(call.now, id);
+        let pending = state.store_transaction(call.now, id, Some(decided))?;
+        state.finish_when_durable(call.now, id, pending);
     }
-    Ok(())
+    Ok(!state.finishing.is_waiting(id))
 }
 
 /// TxnOffsetCommit: offsets that count when the transaction is committed.

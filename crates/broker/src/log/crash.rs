@@ -36,7 +36,6 @@ struct Model {
     records: BTreeMap<i64, (String, String)>,
     start: i64,
     end: i64,
-    sequences: BTreeMap<i64, i32>,
     compacted: bool,
     /// What was on its way when the disk went: it may be there or not.
     pending_start: i64,
@@ -44,48 +43,114 @@ struct Model {
     flushed: i64,
 }
 
+/// A change, and what is answered for when it is durable.
+type Unanswered = (u64, Box<dyn FnOnce(&mut Model)>);
+
 struct Run {
     log: Log,
     model: Model,
     dice: Dice,
+    disk: SimulatedDisk,
+    sequences: BTreeMap<i64, i32>,
+    compaction: Option<Compaction>,
+    flushing: Option<Flushing>,
+    unanswered: Vec<Unanswered>,
 }
 
 impl Run {
     fn begin(disk: &SimulatedDisk, seed: u64, flush: Flush) -> Self {
-        let disk: Arc<dyn Disk> = Arc::new(disk.clone());
-        let storage = OnDisk::new(disk, DIR.into(), layout(flush), Notes::default());
+        let handle: Arc<dyn Disk> = Arc::new(disk.clone());
+        let storage = OnDisk::new(handle, DIR.into(), layout(flush), Notes::default());
         let log = Log::new(Box::new(storage), 0);
-        Self { log, model: Model::default(), dice: Dice(seed) }
+        let (compaction, flushing, unanswered) = (None, None, Vec::new());
+        let (disk, sequences) = (disk.clone(), BTreeMap::new());
+        let (model, dice) = (Model::default(), Dice(seed));
+        Self { log, model, dice, disk, sequences, compaction, flushing, unanswered }
     }
 
-    /// One step of the workload; an error is the disk's.
+    /// One step of the workload; an error is the disk's. Syncs and compactions are begun, done and taken in at
+    /// different steps, and other things happen in between.
     fn step(&mut self, number: u64) -> Result<(), ErrorCode> {
         match self.dice.below(24) {
             0 => {
                 let offset = self.model.start + (self.model.end - self.model.start) / 2;
-                self.model.pending_start = offset;
-                self.log.delete_before(offset)?;
-                self.model.start = self.log.start();
+                self.delete_before(offset);
             }
             1 => {
-                self.model.pending_start = self.model.end;
                 let size = self.log.size();
-                self.log.retain(Some(size / 2), None)?;
-                self.model.start = self.log.start();
+                let change = self.log.retain(Some(size / 2), None)?;
+                self.deleted(self.log.start(), change);
             }
-            2 => {
-                self.model.compacted = true;
-                self.log.compact(i64::MIN)?;
-            }
-            3 => {
-                self.log.storage.flush()?;
+            2 | 3 => self.go_on_compacting()?,
+            // Nobody does that while a sync is on its way.
+            4 if self.flushing.is_none() => {
+                self.log.flush()?;
                 self.model.flushed = self.model.end;
+                self.answer();
             }
-            4 => self.log.roll()?,
+            5 => self.log.roll()?,
+            6 => self.remove_rubbish()?,
+            7..=11 => self.flush_a_step()?,
             _ => self.append(number)?,
         }
-        self.model.pending_start = self.model.start;
         Ok(())
+    }
+
+    fn delete_before(&mut self, offset: i64) {
+        let change = self.log.delete_before(offset);
+        self.deleted(offset, change);
+    }
+
+    fn deleted(&mut self, offset: i64, change: Option<u64>) {
+        self.model.pending_start = self.model.pending_start.max(offset);
+        if let Some(change) = change {
+            let answered = move |model: &mut Model| model.start = model.start.max(offset);
+            self.unanswered.push((change, Box::new(answered)));
+        }
+    }
+
+    /// A sync is begun, or one that was begun is done.
+    fn flush_a_step(&mut self) -> Result<(), ErrorCode> {
+        match self.flushing.take() {
+            None => self.flushing = self.log.begin_flush(),
+            Some(flushing) => {
+                let result = flushing.run();
+                self.log.end_flush(&flushing, result)?;
+                self.answer();
+            }
+        }
+        Ok(())
+    }
+
+    fn answer(&mut self) {
+        let durable = self.log.durable();
+        let (ready, waiting) =
+            std::mem::take(&mut self.unanswered).into_iter().partition(|(change, _)| *change <= durable);
+        self.unanswered = waiting;
+        let ready: Vec<Unanswered> = ready;
+        ready.into_iter().for_each(|(_, answer)| answer(&mut self.model));
+    }
+
+    /// A compaction is begun, or the next part of it is written and swapped in.
+    fn go_on_compacting(&mut self) -> Result<(), ErrorCode> {
+        self.model.compacted = true;
+        let Some(mut compaction) = self.compaction.take() else {
+            self.compaction = self.log.compact(i64::MIN, Arc::default());
+            return if self.log.is_broken() { Err(ErrorCode::KAFKA_STORAGE_ERROR) } else { Ok(()) };
+        };
+        let result = compaction.run();
+        let failed = result.is_err();
+        self.compaction = self.log.go_on_compacting(compaction, result);
+        if failed || self.log.is_broken() { Err(ErrorCode::KAFKA_STORAGE_ERROR) } else { Ok(()) }
+    }
+
+    fn remove_rubbish(&mut self) -> Result<(), ErrorCode> {
+        let disk = &self.disk;
+        let removed = self.log.take_rubbish().iter().try_for_each(|file| {
+            disk.sync_dir(DIR)?;
+            disk.remove_file(file)
+        });
+        removed.map_err(|_| ErrorCode::KAFKA_STORAGE_ERROR)
     }
 
     fn append(&mut self, number: u64) -> Result<(), ErrorCode> {
@@ -96,17 +161,35 @@ impl Run {
                 (format!("key{}", self.dice.below(6)), format!("value {number} {at} {}", "x".repeat(30)))
             })
             .collect();
-        let sequence = self.model.sequences.get(&producer).copied().unwrap_or(0);
+        let sequence = self.sequences.get(&producer).copied().unwrap_or(0);
         let sequence = if producer < 0 { -1 } else { sequence };
         let appended = self.log.append(batch(producer, sequence, &records), 0, None, 1000)?;
-        for (offset, record) in (appended.base_offset..).zip(records) {
-            self.model.records.insert(offset, record);
-        }
-        self.model.end = self.log.end();
         if producer >= 0 {
-            self.model.sequences.insert(producer, sequence + count as i32);
+            self.sequences.insert(producer, sequence + count as i32);
+        }
+        let end = self.log.end();
+        assert!(appended.pending.is_none() || self.log.high_watermark() < end, "read before it is durable");
+        let answered = move |model: &mut Model| {
+            model.records.extend((appended.base_offset..).zip(records));
+            model.end = end;
+        };
+        match appended.pending {
+            Some(change) => self.unanswered.push((change, Box::new(answered))),
+            None => answered(&mut self.model),
         }
         Ok(())
+    }
+
+    /// Waits for everything that waits.
+    fn settle(&mut self) {
+        while self.compaction.is_some() {
+            self.go_on_compacting().unwrap();
+        }
+        if self.flushing.is_some() {
+            self.flush_a_step().unwrap();
+        }
+        self.log.flush().unwrap();
+        self.answer();
     }
 }
 
@@ -169,7 +252,7 @@ fn crash_at_each_operation(flush: Flush, outage: Outage, seeds: std::ops::Range<
             let disk = SimulatedDisk::new(seed * 31 + operation);
             disk.fail_at(operation);
             let mut run = Run::begin(&disk, seed, flush);
-            let ended = (0..45).map(|number| run.step(number)).find(Result::is_err);
+            let ended = (0..60).map(|number| run.step(number)).find(Result::is_err);
             let finished = disk.operations() < operation;
             if finished {
                 break;
@@ -220,6 +303,7 @@ fn a_log_that_was_closed_is_found_as_it_was() {
         let flush = Flush { records: None, millis: None };
         let mut run = Run::begin(&disk, seed, flush);
         (0..60).for_each(|number| run.step(number).unwrap());
+        run.settle();
         run.log.close().unwrap();
         let handle: Arc<dyn Disk> = Arc::new(disk.after(Outage::Machine));
         let notes = Notes::default();
@@ -237,6 +321,7 @@ fn written() -> (SimulatedDisk, Run) {
     let disk = SimulatedDisk::new(1);
     let mut run = Run::begin(&disk, 1, Flush::ALWAYS);
     (0..30).for_each(|number| run.append(number).unwrap());
+    run.settle();
     (disk, run)
 }
 
@@ -285,6 +370,7 @@ fn a_full_disk_refuses_what_does_not_fit_and_goes_on_when_there_is_room() {
     assert_eq!((run.log.end(), records(&run.log)), (end, before));
     disk.set_capacity(None);
     run.append(101).unwrap();
+    run.settle();
     let (log, _) = reopen(&disk.after(Outage::Machine), Flush::ALWAYS);
     assert_eq!(records(&log), records(&run.log));
 }
@@ -293,10 +379,13 @@ fn a_full_disk_refuses_what_does_not_fit_and_goes_on_when_there_is_room() {
 fn after_a_sync_that_failed_nothing_is_written_any_more() {
     let (disk, mut run) = written();
     disk.set_sync_fails(true);
-    assert_eq!(run.append(100), Err(ErrorCode::KAFKA_STORAGE_ERROR));
+    let end = run.log.end();
+    run.append(100).unwrap();
+    assert_eq!(run.log.flush(), Err(ErrorCode::KAFKA_STORAGE_ERROR));
     disk.set_sync_fails(false);
     assert_eq!(run.append(101), Err(ErrorCode::KAFKA_STORAGE_ERROR));
-    assert_eq!(records(&run.log).len() as i64, run.log.end(), "what is there can be read");
+    assert_eq!(run.log.high_watermark(), end, "what was never answered for is not read");
+    assert!(!run.log.read(end - 1, 1, true).unwrap().is_empty(), "what is there can be read");
 }
 
 #[test]

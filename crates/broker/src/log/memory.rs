@@ -226,10 +226,7 @@ impl Storage for Memory {
         start
     }
 
-    fn rewrite(
-        &mut self,
-        keep: &mut dyn FnMut(RecordBatch) -> Option<(BatchMeta, Bytes)>,
-    ) -> Result<(), ErrorCode> {
+    fn rewrite(&mut self, keep: &mut dyn FnMut(RecordBatch) -> Option<(BatchMeta, Bytes)>) {
         let first_kept = self.segments.partition_point(|segment| !segment.is_open());
         let kept = self.segments.split_off(first_kept);
         for segment in std::mem::take(self).segments {
@@ -243,7 +240,6 @@ impl Storage for Memory {
         self.close_last();
         self.segments.extend(kept);
         self.drop_empty();
-        Ok(())
     }
 
     fn size(&self) -> u64 {

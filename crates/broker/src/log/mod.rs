@@ -1,13 +1,17 @@
 //! One partition's log: which offsets exist, in which leader epoch each was written, and what idempotent producers wrote.
 //!
 //! Where the bytes are kept is [`Storage`]'s business: in [`memory`], or [`ondisk`]. Mirrors `UnifiedLog`; the high watermark is
-//! always the end of the log, because the replicas of a test cluster share one copy.
+//! the end of the log, because the replicas of a test cluster share one copy, or where each answer waits for the disk, the
+//! end of what is durable.
 
 mod compact;
+mod compaction;
 #[cfg(test)]
 mod crash;
 mod epochs;
+mod flushing;
 mod index;
+mod layout;
 mod memory;
 mod ondisk;
 mod producers;
@@ -15,16 +19,24 @@ mod recovery;
 mod segment;
 mod snapshot;
 
+pub(crate) use compaction::Compaction;
 pub(crate) use epochs::EpochEnd;
+pub(crate) use flushing::Flushing;
+pub(crate) use layout::{Flush, Layout, Notes};
 pub(crate) use memory::Memory;
-pub(crate) use ondisk::{Flush, Layout, Notes, OnDisk};
+pub(crate) use ondisk::OnDisk;
 pub(crate) use producers::{Aborted, outcome};
-pub(crate) use recovery::{Damage, LastEnd, OpenError, Opened, open};
+pub(crate) use recovery::{DURABLE, Damage, LastEnd, OpenError, Opened, open};
 
 use bytes::Bytes;
+use compaction::{Group, Sources};
 use epochs::Epochs;
 use producers::Producers;
+use segment::Segment;
 use std::fmt;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use tontine_wire::ErrorCode;
 use tontine_wire::records::{Checksum, ControlType, RecordBatch, end_transaction_marker};
 
@@ -41,7 +53,7 @@ pub(crate) struct BatchMeta {
 
 /// Where batches are kept. They come in the order of their offsets.
 pub(crate) trait Storage: fmt::Debug + Send {
-    /// Keeps a batch of so many records behind the others, and makes it durable where that is asked for.
+    /// Keeps a batch of so many records behind the others.
     fn append(&mut self, meta: BatchMeta, batch: Bytes, records: u32, now_ms: i64) -> Result<(), ErrorCode>;
     /// Whole batches from the one that holds `offset` on: at most `max_bytes`, or one batch when `at_least_one`.
     fn read(&self, offset: i64, max_bytes: usize, at_least_one: bool) -> Result<Bytes, ErrorCode>;
@@ -55,11 +67,23 @@ pub(crate) trait Storage: fmt::Debug + Send {
     fn cut_from(&mut self, offset: i64) -> Option<i64>;
     /// Where the log could start when it should be no larger than `bytes`, or hold nothing that is older than `time`.
     fn start_within(&self, bytes: Option<u64>, oldest: Option<i64>) -> Option<i64>;
-    /// Replaces each batch by what `keep` leaves of it, except in the part that is still written to.
-    fn rewrite(
-        &mut self,
-        keep: &mut dyn FnMut(RecordBatch) -> Option<(BatchMeta, Bytes)>,
-    ) -> Result<(), ErrorCode>;
+    /// Replaces each batch by what `keep` leaves of it, except in the part that is still written to. Nothing happens where
+    /// there are [`Storage::sources`].
+    fn rewrite(&mut self, _keep: &mut dyn FnMut(RecordBatch) -> Option<(BatchMeta, Bytes)>) {}
+    /// What is rewritten elsewhere and swapped in; `None` when it is rewritten in place.
+    fn sources(&mut self) -> Option<Sources> {
+        None
+    }
+    /// Puts a rewritten segment in the place of a group.
+    fn swap(&mut self, _group: &Group, _fresh: Segment) -> Result<(), ErrorCode> {
+        Ok(())
+    }
+    /// Says why the log stays as it is.
+    fn say_not_compacted(&self, _error: &io::Error) {}
+    /// Files that are to be removed.
+    fn take_rubbish(&mut self) -> Vec<String> {
+        Vec::new()
+    }
     /// How many bytes there are.
     fn size(&self) -> u64;
     /// Begins another part to write to.
@@ -72,12 +96,38 @@ pub(crate) trait Storage: fmt::Debug + Send {
     }
     /// Other settings are in force from now on.
     fn configure(&mut self, _layout: Layout) {}
-    /// Makes everything durable.
+    /// The work of making durable what is to be; `None` when there is none.
+    fn begin_flush(&mut self) -> Option<Flushing> {
+        None
+    }
+    /// Takes in what came of that work.
+    fn end_flush(&mut self, _flushing: &Flushing, _result: io::Result<()>) -> Result<(), ErrorCode> {
+        Ok(())
+    }
+    /// Makes everything durable here and now.
     fn flush(&mut self) -> Result<(), ErrorCode> {
         Ok(())
     }
-    /// Makes everything durable when it has waited for long enough.
-    fn flush_if_due(&mut self, _now_ms: i64) {}
+    /// Whether something has waited for long enough to be made durable.
+    fn flush_is_due(&self, _now_ms: i64) -> bool {
+        false
+    }
+    /// The change that has to be durable before what is there may be answered for; `None` when it may.
+    fn pending(&self) -> Option<u64> {
+        None
+    }
+    /// How many changes are durable.
+    fn durable(&self) -> u64 {
+        u64::MAX
+    }
+    /// Whether nothing can be written any more.
+    fn is_broken(&self) -> bool {
+        false
+    }
+    /// The end of what may be read, where that is not all.
+    fn visible(&self) -> Option<i64> {
+        None
+    }
     /// Everything before is durable; `None` where nothing ever is.
     fn flushed(&self) -> Option<i64> {
         None
@@ -86,9 +136,9 @@ pub(crate) trait Storage: fmt::Debug + Send {
     fn keep_state(&mut self, _offset: i64, _state: &str) -> Result<(), ErrorCode> {
         Ok(())
     }
-    /// Keeps where the log begins.
-    fn keep_start(&mut self, _start: i64) -> Result<(), ErrorCode> {
-        Ok(())
+    /// Keeps where the log begins; answers the change that has to be durable for that.
+    fn keep_start(&mut self, _start: i64) -> Option<u64> {
+        None
     }
     /// Makes everything durable, with what a log knows besides its records, so that it is found quickly the next time.
     fn close(&mut self, _offset: i64, _state: &str) -> Result<(), ErrorCode> {
@@ -103,6 +153,8 @@ pub(crate) struct Appended {
     pub(crate) base_offset: i64,
     /// How many bytes came; 0 for a batch that was there before.
     pub(crate) bytes: usize,
+    /// The change that has to be durable before this is answered for.
+    pub(crate) pending: Option<u64>,
 }
 
 /// How a transaction ends.
@@ -135,8 +187,9 @@ pub(crate) struct Log {
     end: i64,
     epochs: Epochs,
     producers: Producers,
-    /// The size at which compaction is worth its while.
+    /// The size at which compaction is worth its while; none is begun while one is on its way.
     compact_at: u64,
+    compacting: bool,
 }
 
 /// Logs below this size are not compacted.
@@ -147,7 +200,15 @@ impl Log {
     pub(crate) fn new(storage: Box<dyn Storage>, epoch: i32) -> Self {
         let mut epochs = Epochs::default();
         epochs.begin(epoch, 0);
-        Self { storage, start: 0, end: 0, epochs, producers: Producers::default(), compact_at: COMPACT_FROM }
+        Self {
+            storage,
+            start: 0,
+            end: 0,
+            epochs,
+            producers: Producers::default(),
+            compact_at: COMPACT_FROM,
+            compacting: false,
+        }
     }
 
     /// A log that was found on the disk. What came behind its noted state is read again.
@@ -158,7 +219,8 @@ impl Log {
         };
         let (start, end) = (opened.start, opened.end);
         let storage = Box::new(opened.storage);
-        let mut log = Self { storage, start, end, epochs, producers, compact_at: COMPACT_FROM };
+        let mut log =
+            Self { storage, start, end, epochs, producers, compact_at: COMPACT_FROM, compacting: false };
         log.take_in_from(from.max(start));
         log.epochs.forget_before(start);
         log.begin_epoch(epoch);
@@ -185,6 +247,11 @@ impl Log {
         self.end
     }
 
+    /// The end of what may be read: Kafka's high watermark.
+    pub(crate) fn high_watermark(&self) -> i64 {
+        self.storage.visible().map_or(self.end, |visible| visible.clamp(self.start, self.end))
+    }
+
     /// How many bytes the log has.
     pub(crate) fn size(&self) -> u64 {
         self.storage.size()
@@ -207,7 +274,7 @@ impl Log {
 
     /// Where the last epoch that is not newer than `epoch` ends.
     pub(crate) fn end_of_epoch(&self, epoch: i32) -> Option<EpochEnd> {
-        self.epochs.end_of(epoch, self.end)
+        self.epochs.end_of(epoch, self.high_watermark())
     }
 
     /// Appends a batch that has been validated. `append_time` is given where the broker's clock stamps the records.
@@ -218,8 +285,11 @@ impl Log {
         append_time: Option<i64>,
         now_ms: i64,
     ) -> Result<Appended, ErrorCode> {
+        if self.storage.is_broken() {
+            return Err(ErrorCode::KAFKA_STORAGE_ERROR);
+        }
         if let Some(base_offset) = self.producers.check(&batch)? {
-            return Ok(Appended { base_offset, bytes: 0 });
+            return Ok(Appended { base_offset, bytes: 0, pending: self.storage.pending() });
         }
         let stamped = stamp(batch, self.end, epoch, append_time).ok_or(ErrorCode::INVALID_RECORD)?;
         let base_offset = stamped.base_offset();
@@ -235,7 +305,7 @@ impl Log {
         if self.storage.take_rolled() {
             self.keep_state();
         }
-        Ok(Appended { base_offset, bytes })
+        Ok(Appended { base_offset, bytes, pending: self.storage.pending() })
     }
 
     /// Ends the transaction of a producer; answers how many bytes came.
@@ -259,7 +329,8 @@ impl Log {
 
     /// Where the first transaction that is not over begins, or the end of the log.
     pub(crate) fn last_stable(&self) -> i64 {
-        self.producers.first_unstable().map_or(self.end, |first| first.clamp(self.start, self.end))
+        let end = self.high_watermark();
+        self.producers.first_unstable().map_or(end, |first| first.clamp(self.start, end))
     }
 
     /// Batches from `offset` on that lie before the first transaction that is not over, and the transactions among them
@@ -277,41 +348,50 @@ impl Log {
         Ok((bytes.slice(..end), aborted))
     }
 
-    /// Batches from `offset` on.
+    /// Batches from `offset` on that may be read.
     pub(crate) fn read(&self, offset: i64, max_bytes: usize, at_least_one: bool) -> Result<Bytes, ErrorCode> {
         if offset < self.start || offset > self.end {
             return Err(ErrorCode::OFFSET_OUT_OF_RANGE);
         }
-        if offset == self.end {
+        let end = self.high_watermark();
+        if offset >= end {
             return Ok(Bytes::new());
         }
-        self.storage.read(offset, max_bytes, at_least_one)
+        let bytes = self.storage.read(offset, max_bytes, at_least_one)?;
+        if end == self.end {
+            return Ok(bytes);
+        }
+        let (len, _) = stable_part(&bytes, end);
+        Ok(bytes.slice(..len))
     }
 
     /// The first record with at least this timestamp.
     pub(crate) fn offset_at_time(&self, timestamp: i64) -> Result<Option<TimedOffset>, ErrorCode> {
         let batch = self.storage.batch_at_time(self.start, timestamp)?;
-        Ok(batch.and_then(|bytes| first_record(bytes, self.start, timestamp)))
+        let end = self.high_watermark();
+        let found = batch.and_then(|bytes| first_record(bytes, self.start, timestamp));
+        Ok(found.filter(|found| found.offset < end))
     }
 
     /// The first record with the largest timestamp.
     pub(crate) fn offset_of_largest_time(&self) -> Result<Option<TimedOffset>, ErrorCode> {
         let Some(bytes) = self.storage.batch_of_largest_time(self.start)? else { return Ok(None) };
         let largest = parsed(bytes.clone()).map_or(i64::MIN, |batch| batch.max_timestamp());
-        Ok(first_record(bytes, self.start, largest))
+        let end = self.high_watermark();
+        Ok(first_record(bytes, self.start, largest).filter(|found| found.offset < end))
     }
 
-    /// Records before `offset` cannot be read any more.
-    pub(crate) fn delete_before(&mut self, offset: i64) -> Result<(), ErrorCode> {
+    /// Records before `offset` cannot be read any more. Answers the change that has to be durable before that is said.
+    pub(crate) fn delete_before(&mut self, offset: i64) -> Option<u64> {
         if offset <= self.start || offset > self.end {
-            return Ok(());
+            return None;
         }
-        self.storage.keep_start(offset)?;
+        let change = self.storage.keep_start(offset);
         self.start = offset;
         self.storage.forget_before(offset);
         self.epochs.forget_before(offset);
         self.producers.forget_before(offset);
-        Ok(())
+        change
     }
 
     /// Loses the records from the batch that holds `offset` on, as a leader does that was elected uncleanly.
@@ -324,13 +404,17 @@ impl Log {
         self.producers.forget_from(self.end);
     }
 
-    /// Applies the limits of size and age.
-    pub(crate) fn retain(&mut self, bytes: Option<u64>, oldest: Option<i64>) -> Result<(), ErrorCode> {
-        let Some(start) = self.storage.start_within(bytes, oldest) else { return Ok(()) };
+    /// Applies the limits of size and age. Answers the change that has to be durable for that to be for good.
+    pub(crate) fn retain(
+        &mut self,
+        bytes: Option<u64>,
+        oldest: Option<i64>,
+    ) -> Result<Option<u64>, ErrorCode> {
+        let Some(start) = self.storage.start_within(bytes, oldest) else { return Ok(None) };
         if start >= self.end {
             self.roll()?;
         }
-        self.delete_before(start.min(self.end))
+        Ok(self.delete_before(start.min(self.end)))
     }
 
     fn roll(&mut self) -> Result<(), ErrorCode> {
@@ -345,24 +429,63 @@ impl Log {
     }
 
     /// Compacts when the log has doubled since the last time, so that the work stays a fixed share of what is appended.
-    /// Tombstones that are older than `oldest_tombstone` go. When it fails, the log stays as it was and is tried again
-    /// when it has doubled.
-    pub(crate) fn compact_if_grown(&mut self, oldest_tombstone: i64) {
-        if self.storage.size() < self.compact_at {
-            return;
+    /// Tombstones that are older than `oldest_tombstone` go. What comes back is work to be done elsewhere. When it fails,
+    /// the log stays as it was and is tried again when it has doubled.
+    pub(crate) fn compact_if_grown(
+        &mut self,
+        oldest_tombstone: i64,
+        stop: &Arc<AtomicBool>,
+    ) -> Option<Compaction> {
+        if self.compacting || self.storage.size() < self.compact_at {
+            return None;
         }
-        // A failure has been said by the storage.
-        let _ = self.compact(oldest_tombstone);
+        let compaction = self.compact(oldest_tombstone, stop.clone());
+        self.compacting = compaction.is_some();
         self.compact_at = COMPACT_FROM.max(self.storage.size() * 2);
+        compaction
     }
 
-    fn compact(&mut self, oldest_tombstone: i64) -> Result<(), ErrorCode> {
-        self.roll()?;
+    fn compact(&mut self, oldest_tombstone: i64, stop: Arc<AtomicBool>) -> Option<Compaction> {
+        // A failure has been said by the storage.
+        self.roll().ok()?;
         let stable = self.last_stable();
         let aborted = self.producers.aborted(self.start, self.end).copied().collect();
         let mut newest = compact::Newest::new(stable, aborted);
+        if let Some(sources) = self.storage.sources() {
+            return Some(Compaction::new(sources, newest, oldest_tombstone, stop));
+        }
         self.batches().for_each(|batch| newest.see(&batch));
-        self.storage.rewrite(&mut |batch| newest.rest_of(&batch, oldest_tombstone))
+        self.storage.rewrite(&mut |batch| newest.rest_of(&batch, oldest_tombstone));
+        None
+    }
+
+    /// Swaps in what a compaction has written; what comes back is the rest of its work.
+    pub(crate) fn go_on_compacting(
+        &mut self,
+        mut compaction: Compaction,
+        result: io::Result<()>,
+    ) -> Option<Compaction> {
+        let swapped = match (result, compaction.written.take()) {
+            (Ok(()), Some((group, fresh))) => self.storage.swap(&group, fresh).is_ok(),
+            (Ok(()), None) => true,
+            (Err(error), _) => {
+                if error.kind() != io::ErrorKind::Interrupted {
+                    self.storage.say_not_compacted(&error);
+                }
+                false
+            }
+        };
+        if swapped && !compaction.is_done() {
+            return Some(compaction);
+        }
+        self.compacting = false;
+        self.compact_at = COMPACT_FROM.max(self.storage.size() * 2);
+        None
+    }
+
+    /// Files that are no part of the log any more and have to be removed.
+    pub(crate) fn take_rubbish(&mut self) -> Vec<String> {
+        self.storage.take_rubbish()
     }
 
     /// Other settings are in force from now on.
@@ -370,9 +493,39 @@ impl Log {
         self.storage.configure(layout);
     }
 
-    /// Makes everything durable when it has waited for long enough.
-    pub(crate) fn flush_if_due(&mut self, now_ms: i64) {
-        self.storage.flush_if_due(now_ms);
+    /// The work of making durable what is to be; `None` when there is none.
+    pub(crate) fn begin_flush(&mut self) -> Option<Flushing> {
+        self.storage.begin_flush()
+    }
+
+    /// Takes in what came of that work. After an error the log is read but not written.
+    pub(crate) fn end_flush(&mut self, flushing: &Flushing, result: io::Result<()>) -> Result<(), ErrorCode> {
+        self.storage.end_flush(flushing, result)
+    }
+
+    /// Makes everything durable here and now.
+    pub(crate) fn flush(&mut self) -> Result<(), ErrorCode> {
+        self.storage.flush()
+    }
+
+    /// Whether something has waited for long enough to be made durable.
+    pub(crate) fn flush_is_due(&self, now_ms: i64) -> bool {
+        self.storage.flush_is_due(now_ms)
+    }
+
+    /// The change that has to be durable before what is there may be answered for; `None` when it may.
+    pub(crate) fn pending(&self) -> Option<u64> {
+        self.storage.pending()
+    }
+
+    /// How many changes are durable.
+    pub(crate) fn durable(&self) -> u64 {
+        self.storage.durable()
+    }
+
+    /// Whether nothing can be written any more.
+    pub(crate) fn is_broken(&self) -> bool {
+        self.storage.is_broken()
     }
 
     /// Everything before is durable; `None` in memory.
@@ -399,8 +552,8 @@ impl Log {
         let mut at = from;
         let mut buffer = Bytes::new();
         std::iter::from_fn(move || {
-            if buffer.is_empty() {
-                buffer = self.read(at, 1 << 20, true).ok()?;
+            if buffer.is_empty() && (self.start..self.end).contains(&at) {
+                buffer = self.storage.read(at, 1 << 20, true).ok()?;
             }
             let batch = RecordBatch::parse(&mut buffer).ok()??;
             at = batch.next_offset();

@@ -1,65 +1,22 @@
 //! A log on disk: a directory of segments. Appends go to the last one; when it is full another one begins.
 //!
-//! What is durable when is [`Flush`]'s business: after every so many records, after some time, or whenever the operating
-//! system sees fit. An error of a write changes nothing that readers see, and the next append may succeed. An error of a
-//! sync ends the writing for good: nobody can say any more what is on the disk. Mirrors `LocalLog` and `LogSegments`.
+//! Nothing is synced here: what is durable when is [`super::flushing`]'s business, and what is rewritten is
+//! [`super::compaction`]'s. An error of a write changes nothing that readers see, and the next append may succeed.
+//! Mirrors `LocalLog` and `LogSegments`.
 
+use super::compaction::{Group, Part, Sources, condemned, swap_name};
+use super::flushing::{Durability, Flushing};
+use super::layout::{Layout, Notes};
 use super::segment::{self, Segment, name};
 use super::{BatchMeta, Storage};
 use crate::disk::{Disk, replace};
 use bytes::Bytes;
 use std::cell::Cell;
+use std::collections::VecDeque;
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use tontine_wire::ErrorCode;
-use tontine_wire::records::{Checksum, RecordBatch};
-
-/// Sentences for the operator, collected where nothing may be printed.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Notes(Arc<Mutex<Vec<String>>>);
-
-impl Notes {
-    /// Adds a sentence.
-    pub(crate) fn say(&self, note: impl Into<String>) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(note.into());
-    }
-
-    /// What was said since the last time.
-    pub(crate) fn take(&self) -> Vec<String> {
-        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-}
-
-/// When segments roll and when they are synced.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Layout {
-    /// The size of a segment.
-    pub(crate) segment_bytes: u64,
-    /// How long a segment is written to.
-    pub(crate) segment_ms: i64,
-    /// How many bytes lie between two entries of an index.
-    pub(crate) index_interval: u64,
-    /// What is synced when.
-    pub(crate) flush: Flush,
-}
-
-/// When what was written is made durable.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Flush {
-    /// After this many records; `None`: never for their number.
-    pub(crate) records: Option<u64>,
-    /// When something has waited for this long; `None`: never for the time.
-    pub(crate) millis: Option<u64>,
-}
-
-impl Flush {
-    /// Before every answer.
-    pub(crate) const ALWAYS: Self = Self { records: Some(1), millis: None };
-
-    fn is_never(self) -> bool {
-        self.records.is_none() && self.millis.is_none()
-    }
-}
+use tontine_wire::records::Checksum;
 
 /// The log of a partition on disk.
 #[derive(Debug)]
@@ -72,14 +29,10 @@ pub(crate) struct OnDisk {
     /// What is written when the directory is made, to say whose it is: a file and its text.
     identity: Option<(String, String)>,
     made: bool,
-    /// Whether the names in the directory are durable.
-    names_synced: bool,
-    /// Everything before is durable.
-    flushed: i64,
-    unflushed_records: u64,
-    unflushed_since: Option<i64>,
-    broken: bool,
+    durability: Durability,
     full: bool,
+    /// Files that have to be removed when their new names are durable.
+    rubbish: Vec<String>,
     /// Where the last reader stopped: offset, segment, position. The next one mostly goes on there.
     reading: Cell<Option<(i64, i64, u64)>>,
     state: Option<i64>,
@@ -99,12 +52,9 @@ impl OnDisk {
             notes,
             identity: None,
             made: false,
-            names_synced: true,
-            flushed: 0,
-            unflushed_records: 0,
-            unflushed_since: None,
-            broken: false,
+            durability: Durability::default(),
             full: false,
+            rubbish: Vec::new(),
             reading: Cell::new(None),
             state: None,
             rolled: false,
@@ -119,9 +69,11 @@ impl OnDisk {
     }
 
     pub(super) fn opened(&mut self, segments: Vec<Segment>, flushed: i64, state: Option<i64>, clean: bool) {
-        (self.segments, self.flushed, self.state) = (segments, flushed, state);
-        if self.segments.iter().any(|segment| !segment.synced) {
-            self.unflushed_since = Some(0);
+        (self.segments, self.state) = (segments, state);
+        self.durability = Durability { flushed, visible: self.next(), ..Durability::default() };
+        if self.segments.iter().any(|segment| !segment.is_synced()) {
+            // As if it had just been written, so that it becomes durable as soon as the policy says.
+            self.durability.wrote(1, self.next(), 0, &self.layout);
         }
         self.touched = !clean;
     }
@@ -148,9 +100,11 @@ impl OnDisk {
     fn make(&mut self) -> io::Result<()> {
         self.disk.create_dir(&self.dir)?;
         if let Some((file, text)) = &self.identity {
-            replace(&*self.disk, &self.path(file), text.as_bytes(), !self.layout.flush.is_never())?;
+            replace(&*self.disk, &self.path(file), text.as_bytes(), false)?;
+            self.durability.identity = true;
         }
-        (self.made, self.names_synced) = (true, false);
+        self.made = true;
+        self.durability.names += 1;
         Ok(())
     }
 
@@ -159,7 +113,7 @@ impl OnDisk {
             self.make()?;
         }
         let segment = Segment::create(&*self.disk, &self.dir, base)?;
-        self.names_synced = false;
+        self.durability.names += 1;
         self.rolled = !self.segments.is_empty();
         self.segments.push(segment);
         Ok(())
@@ -185,44 +139,44 @@ impl OnDisk {
         }
     }
 
-    /// The last segment is not written to any more: its index is stored, and with a policy it is made durable.
+    /// The last segment is not written to any more: its index is stored. The next sync takes it along.
     fn close_segment(&mut self) -> io::Result<()> {
-        let Some(last) = self.segments.last() else { return Ok(()) };
-        last.store_index(&*self.disk, &self.dir)?;
-        if !self.layout.flush.is_never() {
-            self.sync()?;
-        }
-        Ok(())
+        self.segments.last().map_or(Ok(()), |last| last.store_index(&*self.disk, &self.dir))
     }
 
-    /// Readers do not see the last batch: it was not acknowledged. Nothing is written behind it any more.
-    fn retract(&mut self, before: u64, batch: u64) {
-        if let Some(last) = self.segments.last_mut() {
-            last.hide_from(if last.size == batch { 0 } else { before });
+    /// The work of making durable what there is: all of it, or only where the log begins.
+    fn flushing(&self, whole: bool) -> io::Result<Flushing> {
+        let mut files = Vec::new();
+        if whole {
+            let unsynced = self.segments.iter().filter(|segment| !segment.is_synced());
+            files.extend(unsynced.map(|segment| (segment.handle(), segment.changes())));
+            if let Some((file, _)) = self.identity.as_ref().filter(|_| self.durability.identity) {
+                files.push((self.disk.open(&self.path(file))?, 0));
+            }
         }
+        let names = whole && self.durability.names != self.durability.durable_names;
+        Ok(Flushing {
+            disk: self.disk.clone(),
+            dir: self.dir.clone(),
+            files,
+            names: names.then_some(self.durability.names),
+            start: self.durability.start,
+            whole,
+            next: self.next(),
+            changes: self.durability.changes,
+            records: self.durability.unflushed_records,
+            began_ms: self.durability.unflushed_since.unwrap_or(0),
+        })
     }
 
-    /// Makes everything durable.
-    fn sync(&mut self) -> io::Result<()> {
-        let synced = self.try_sync();
-        if synced.is_err() {
-            self.broken = true;
+    fn broke(&mut self, error: &io::Error) -> ErrorCode {
+        if !std::mem::replace(&mut self.durability.broken, true) {
+            self.notes.say(format!(
+                "cannot make what was written to {} durable: {error}; nothing is written there until the next start",
+                self.disk.shown(&self.dir)
+            ));
         }
-        synced
-    }
-
-    fn try_sync(&mut self) -> io::Result<()> {
-        for segment in self.segments.iter_mut().filter(|segment| !segment.synced) {
-            segment.sync()?;
-        }
-        if !self.names_synced {
-            self.disk.sync_dir(&self.dir)?;
-            self.disk.sync_dir("")?;
-            self.names_synced = true;
-        }
-        (self.unflushed_records, self.unflushed_since) = (0, None);
-        self.flushed = self.next();
-        Ok(())
+        ErrorCode::KAFKA_STORAGE_ERROR
     }
 
     fn segment_at(&self, offset: i64) -> usize {
@@ -291,20 +245,33 @@ impl OnDisk {
 
     /// Removes a segment with what belongs to it. The file itself goes last: without it nothing would look for the rest.
     fn remove(&self, base: i64) -> io::Result<()> {
-        for suffix in ["index", "timeindex", "log"] {
-            self.disk.remove_file(&self.path(&name(base, suffix)))?;
-        }
+        self.remove_indexes(base)?;
+        self.disk.remove_file(&self.path(&name(base, "log")))
+    }
+
+    fn remove_indexes(&self, base: i64) -> io::Result<()> {
+        self.disk.remove_file(&self.path(&name(base, "index")))?;
+        self.disk.remove_file(&self.path(&name(base, "timeindex")))
+    }
+
+    /// A segment is no part of the log any more. Removing a large file takes its time: that is left to others.
+    fn condemn(&mut self, base: i64) -> io::Result<()> {
+        self.remove_indexes(base)?;
+        let path = self.path(&name(base, "log"));
+        let aside = condemned(&path);
+        self.disk.rename(&path, &aside)?;
+        self.rubbish.push(aside);
+        self.durability.names += 1;
         Ok(())
     }
 
     fn drop_segments(&mut self, count: usize) {
         let gone: Vec<Segment> = self.segments.drain(..count).collect();
         for segment in gone {
-            if let Err(error) = self.remove(segment.base) {
+            if let Err(error) = self.condemn(segment.base) {
                 self.failed("remove old records from", &error);
             }
         }
-        self.names_synced = false;
     }
 
     fn cut(&mut self, offset: i64) -> io::Result<()> {
@@ -324,98 +291,59 @@ impl OnDisk {
         Ok(())
     }
 
-    /// Rewrites neighbouring closed segments into one, with what `keep` leaves of their batches.
-    fn rewrite_group(
-        &mut self,
-        group: std::ops::Range<usize>,
-        keep: &mut dyn FnMut(RecordBatch) -> Option<(BatchMeta, Bytes)>,
-    ) -> io::Result<()> {
-        let (Some(first), Some(last)) = (self.segments.get(group.start), self.segments.get(group.end - 1))
-        else {
-            return Ok(());
-        };
-        let (base, next) = (first.base, last.next);
-        let end = self.segments.get(group.end).map_or(next, |behind| behind.base);
-        let path = self.path(&name(base, "cleaned"));
-        self.disk.remove_file(&path)?;
-        let mut fresh = Segment::over(self.disk.open(&path)?, base, 0);
-        fresh.forget();
-        for old in self.segments.get(group.clone()).unwrap_or_default() {
-            let mut written = Ok(());
-            let walk = segment::walk(old.file(), 0, old.size, Checksum::Verify, |_, batch| {
-                if let Some((meta, bytes)) = keep(batch) {
-                    written = fresh.append(meta, &bytes, self.layout.index_interval, 0);
+    /// Closed segments in groups that fit into one segment each.
+    fn groups(&self) -> VecDeque<Group> {
+        let mut groups: VecDeque<Group> = VecDeque::new();
+        let mut total = 0;
+        for (segment, behind) in self.segments.iter().zip(self.segments.iter().skip(1)) {
+            let part = Part { file: segment.handle(), size: segment.size };
+            match groups.back_mut().filter(|_| total + segment.size <= self.layout.segment_bytes) {
+                Some(group) => {
+                    group.parts.push(part);
+                    (group.next, group.end, total) = (segment.next, behind.base, total + segment.size);
                 }
-                match written {
-                    Ok(()) => std::ops::ControlFlow::Continue(()),
-                    Err(_) => std::ops::ControlFlow::Break(()),
+                None => {
+                    total = segment.size;
+                    let (base, next, end) = (segment.base, segment.next, behind.base);
+                    groups.push_back(Group { base, next, end, parts: vec![part] });
                 }
-            })?;
-            written?;
-            if let Some(why) = walk.damage {
-                return Err(segment::damaged(walk.end, &why));
             }
         }
-        fresh.sync()?;
-        let size = fresh.size;
-        let swap = swap_name(base, end);
-        self.disk.rename(&path, &self.path(&swap))?;
-        self.disk.sync_dir(&self.dir)?;
-        finish_swap(&*self.disk, &self.dir, base, end, &swap)?;
-        let mut replaced = Segment::over(self.disk.open(&self.path(&name(base, "log")))?, base, size);
-        replaced.scan(Checksum::Ignore, self.layout.index_interval)?;
-        replaced.next = replaced.next.max(next);
-        replaced.store_index(&*self.disk, &self.dir)?;
-        self.segments.splice(group, [replaced]);
-        self.reading.set(None);
-        Ok(())
+        groups
     }
 
-    fn rewrite_closed(
-        &mut self,
-        keep: &mut dyn FnMut(RecordBatch) -> Option<(BatchMeta, Bytes)>,
-    ) -> io::Result<()> {
-        let mut start = 0;
-        while start + 1 < self.segments.len() {
-            let mut end = start + 1;
-            let size = |at: usize| self.segments.get(at).map_or(0, |segment| segment.size);
-            let mut total = size(start);
-            while end + 1 < self.segments.len() && total + size(end) <= self.layout.segment_bytes {
-                total += size(end);
-                end += 1;
-            }
-            self.rewrite_group(start..end, keep)?;
-            start += 1;
-        }
+    /// Where the segments of a group are, if they are what they were.
+    fn place_of(&self, group: &Group) -> Option<std::ops::Range<usize>> {
+        let first = self.segments.iter().position(|segment| segment.base == group.base)?;
+        let range = first..first + group.parts.len();
+        let same = |(segment, part): (&Segment, &Part)| {
+            Arc::ptr_eq(&segment.handle(), &part.file) && segment.size == part.size
+        };
+        let here = self.segments.get(range.clone())?;
+        let whole = range.end < self.segments.len() && here.iter().zip(&group.parts).all(same);
+        whole.then_some(range)
+    }
+
+    fn try_swap(&mut self, place: std::ops::Range<usize>, group: &Group, fresh: Segment) -> io::Result<()> {
+        let (base, swap) = (group.base, self.path(&swap_name(group.base, group.end)));
+        self.disk.rename(&self.path(&name(base, "cleaned")), &swap)?;
+        let old: Vec<i64> =
+            self.segments.get(place.clone()).unwrap_or_default().iter().map(|old| old.base).collect();
+        old.into_iter().try_for_each(|base| self.condemn(base))?;
+        let path = self.path(&name(base, "log"));
+        self.disk.rename(&swap, &path)?;
+        let fresh = fresh.moved(self.disk.open(&path)?);
+        fresh.store_index(&*self.disk, &self.dir)?;
+        self.segments.splice(place, [fresh]);
+        self.durability.names += 1;
+        self.reading.set(None);
         self.drop_other_indexes(usize::MAX);
         Ok(())
     }
 }
 
-/// The name of a compacted segment that takes the place of all segments between two offsets.
-pub(super) fn swap_name(base: i64, end: i64) -> String {
-    format!("{base:020}-{end:020}.swap")
-}
-
-/// Puts a compacted segment in the place of those it stands for. Whatever was done of it already is done again.
-pub(super) fn finish_swap(disk: &dyn Disk, dir: &str, base: i64, end: i64, swap: &str) -> io::Result<()> {
-    for entry in disk.list(dir)? {
-        let of = |suffix| segment::base_of(&entry.name, suffix);
-        let old = of("log").or_else(|| of("index")).or_else(|| of("timeindex"));
-        if old.is_some_and(|old| (base..end).contains(&old)) {
-            disk.remove_file(&format!("{dir}/{}", entry.name))?;
-        }
-    }
-    disk.rename(&format!("{dir}/{swap}"), &format!("{dir}/{}", name(base, "log")))?;
-    disk.sync_dir(dir)
-}
-
 impl Storage for OnDisk {
     fn append(&mut self, meta: BatchMeta, batch: Bytes, records: u32, now_ms: i64) -> Result<(), ErrorCode> {
-        if self.broken {
-            return Err(ErrorCode::KAFKA_STORAGE_ERROR);
-        }
-        let before = self.segments.last().map_or(0, |last| last.size);
         if let Err(error) = self.write(meta, &batch, now_ms) {
             // A full disk is said once, not with every record that does not fit.
             if !std::mem::replace(&mut self.full, true) {
@@ -424,14 +352,7 @@ impl Storage for OnDisk {
             return Err(ErrorCode::KAFKA_STORAGE_ERROR);
         }
         (self.full, self.touched) = (false, true);
-        self.unflushed_since.get_or_insert(now_ms);
-        self.unflushed_records += u64::from(records);
-        if self.layout.flush.records.is_some_and(|most| self.unflushed_records >= most)
-            && let Err(code) = self.flush()
-        {
-            self.retract(before, batch.len() as u64);
-            return Err(code);
-        }
+        self.durability.wrote(records, meta.next, now_ms, &self.layout);
         Ok(())
     }
 
@@ -455,10 +376,10 @@ impl Storage for OnDisk {
 
     fn cut_from(&mut self, offset: i64) -> Option<i64> {
         if let Err(error) = self.cut(offset) {
-            self.broken = true;
+            self.durability.broken = true;
             self.failed("cut", &error);
         }
-        self.flushed = self.flushed.min(offset);
+        self.durability.cut(offset);
         self.segments.last().map(|segment| segment.next)
     }
 
@@ -479,7 +400,7 @@ impl Storage for OnDisk {
     }
 
     fn roll(&mut self) -> Result<(), ErrorCode> {
-        if self.broken {
+        if self.durability.broken {
             return Err(ErrorCode::KAFKA_STORAGE_ERROR);
         }
         let Some(next) = self.segments.last().filter(|last| last.size > 0).map(|last| last.next) else {
@@ -494,14 +415,32 @@ impl Storage for OnDisk {
         std::mem::take(&mut self.rolled)
     }
 
-    fn rewrite(
-        &mut self,
-        keep: &mut dyn FnMut(RecordBatch) -> Option<(BatchMeta, Bytes)>,
-    ) -> Result<(), ErrorCode> {
-        self.touched = true;
-        // What is rewritten must not be less durable than what it stands for.
-        let done = self.sync().and_then(|()| self.rewrite_closed(keep));
-        done.map_err(|error| self.failed("compact", &error))
+    fn sources(&mut self) -> Option<Sources> {
+        let groups = self.groups();
+        self.touched |= !groups.is_empty();
+        let (disk, dir) = (self.disk.clone(), self.dir.clone());
+        Some(Sources { disk, dir, interval: self.layout.index_interval, groups })
+    }
+
+    fn swap(&mut self, group: &Group, fresh: Segment) -> Result<(), ErrorCode> {
+        let Some(place) = self.place_of(group) else {
+            // What it was made from went away meanwhile. A file that stays is removed at the next start.
+            let _ = self.disk.remove_file(&self.path(&name(group.base, "cleaned")));
+            return Err(ErrorCode::KAFKA_STORAGE_ERROR);
+        };
+        self.try_swap(place, group, fresh).map_err(|error| {
+            // Half of it may be done: the next start does the rest.
+            self.durability.broken = true;
+            self.failed("compact", &error)
+        })
+    }
+
+    fn say_not_compacted(&self, error: &io::Error) {
+        self.failed("compact", error);
+    }
+
+    fn take_rubbish(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.rubbish)
     }
 
     fn size(&self) -> u64 {
@@ -512,35 +451,67 @@ impl Storage for OnDisk {
         self.layout = layout;
     }
 
-    fn flush(&mut self) -> Result<(), ErrorCode> {
-        if self.unflushed_since.is_none() && self.names_synced {
-            return Ok(());
+    fn begin_flush(&mut self) -> Option<Flushing> {
+        if self.durability.broken {
+            return None;
         }
-        if self.broken {
-            return Err(ErrorCode::KAFKA_STORAGE_ERROR);
+        let whole = self.durability.is_dirty() && !self.layout.flush.is_never();
+        if !whole && self.durability.start.is_none() {
+            return None;
         }
-        self.sync().map_err(|error| {
-            self.notes.say(format!(
-                "cannot make what was written to {} durable: {error}; nothing is written there until the next start",
-                self.disk.shown(&self.dir)
-            ));
-            ErrorCode::KAFKA_STORAGE_ERROR
-        })
+        match self.flushing(whole) {
+            Ok(flushing) => Some(flushing),
+            Err(error) => {
+                self.broke(&error);
+                None
+            }
+        }
     }
 
-    fn flush_if_due(&mut self, now_ms: i64) {
-        let due = |since: i64| {
-            let waited = now_ms.saturating_sub(since);
-            self.layout.flush.millis.is_some_and(|millis| waited >= i64::try_from(millis).unwrap_or(i64::MAX))
-        };
-        if !self.broken && self.unflushed_since.is_some_and(due) {
-            // It says itself what went wrong; appends are refused from then on.
-            let _ = self.flush();
+    fn end_flush(&mut self, flushing: &Flushing, result: io::Result<()>) -> Result<(), ErrorCode> {
+        result.map_err(|error| self.broke(&error))?;
+        self.durability.done(flushing);
+        for (file, changes) in &flushing.files {
+            self.segments.iter_mut().for_each(|segment| segment.synced(file, *changes));
         }
+        self.durability.identity &= !flushing.whole;
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<(), ErrorCode> {
+        if !self.durability.is_dirty() && self.durability.start.is_none() {
+            return Ok(());
+        }
+        if self.durability.broken {
+            return Err(ErrorCode::KAFKA_STORAGE_ERROR);
+        }
+        let flushing = self.flushing(true).map_err(|error| self.broke(&error))?;
+        let result = flushing.run();
+        self.end_flush(&flushing, result)
+    }
+
+    fn flush_is_due(&self, now_ms: i64) -> bool {
+        self.durability.is_due(now_ms, &self.layout)
+    }
+
+    fn pending(&self) -> Option<u64> {
+        self.durability.pending(&self.layout)
+    }
+
+    fn durable(&self) -> u64 {
+        self.durability.durable
+    }
+
+    fn is_broken(&self) -> bool {
+        self.durability.broken
+    }
+
+    fn visible(&self) -> Option<i64> {
+        Some(self.durability.visible)
     }
 
     fn flushed(&self) -> Option<i64> {
-        Some(self.flushed)
+        Some(self.durability.flushed)
     }
 
     fn keep_state(&mut self, offset: i64, state: &str) -> Result<(), ErrorCode> {
@@ -558,14 +529,13 @@ impl Storage for OnDisk {
         Ok(())
     }
 
-    fn keep_start(&mut self, start: i64) -> Result<(), ErrorCode> {
-        if !self.made {
-            return Ok(());
+    fn keep_start(&mut self, start: i64) -> Option<u64> {
+        if !self.made || self.durability.broken {
+            return None;
         }
-        let path = self.path(START_FILE);
-        let text = format!("{start}\n");
-        // Deleted records do not come back, whatever the policy for those that are kept.
-        replace(&*self.disk, &path, text.as_bytes(), true).map_err(|error| self.failed("write to", &error))
+        self.durability.start = Some(start);
+        self.durability.changes += 1;
+        Some(self.durability.changes)
     }
 
     fn close(&mut self, offset: i64, state: &str) -> Result<(), ErrorCode> {

@@ -4,13 +4,16 @@
 //! Nothing goes silently: every cut is said with file and position, and what is set aside keeps its bytes under another
 //! name. After a clean end nothing has to be read but the end of the last segment. Mirrors `LogLoader`.
 
+use super::compaction::finish_swap;
 use super::index::Index;
-use super::ondisk::{Layout, Notes, OnDisk, START_FILE, finish_swap};
+use super::layout::{Layout, Notes};
+use super::ondisk::{OnDisk, START_FILE};
 use super::segment::{Segment, base_of, name};
 use crate::disk::{Disk, Entry};
 use std::io;
+use std::ops::ControlFlow;
 use std::sync::Arc;
-use tontine_wire::records::Checksum;
+use tontine_wire::records::{Checksum, RecordBatch};
 
 /// How the last run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,8 +32,24 @@ pub(crate) enum LastEnd {
 pub(crate) enum Damage {
     /// Cut the log there, and set aside what is behind.
     CutBack,
-    /// Refuse: everything in this log was durable when it was answered for.
+    /// Refuse, unless it was never durable: batches behind it tell up to where the log was ([`DURABLE`]) when they were
+    /// written.
     Refuse,
+}
+
+/// The header of a record that says up to which offset the log was durable when it was written.
+pub(crate) const DURABLE: &str = "durable";
+
+/// Whether a batch that lies behind this offset says that what is there was durable. One that says nothing was written
+/// when everything before it was.
+fn tells_durable(batch: &RecordBatch, offset: i64) -> bool {
+    let Ok(records) = batch.records() else { return true };
+    let Some(Ok(first)) = records.iter().next() else { return true };
+    let told = first
+        .headers()
+        .find(|header| header.key() == DURABLE)
+        .and_then(|header| std::str::from_utf8(header.value()?).ok()?.parse::<i64>().ok());
+    told.is_none_or(|told| told > offset)
 }
 
 /// Why a log cannot be opened.
@@ -123,8 +142,10 @@ impl Opening<'_> {
                 (_, Some(next)) => self.take_closed(&mut segment, next)?,
                 (LastEnd::Clean, None) => self.take_last(&mut segment)?,
             };
+            // Nothing is missing when the next segment begins where this one was cut.
+            let goes_on = sound || behind == Some(segment.next);
             segments.push(segment);
-            if !sound {
+            if !goes_on {
                 self.set_aside(found.get(at + 1..).unwrap_or_default())?;
                 break;
             }
@@ -146,7 +167,8 @@ impl Opening<'_> {
             LastEnd::Clean => end,
             LastEnd::Unclean { flushed } => flushed.min(end),
         };
-        let state = self.state(entries, end)?;
+        // What is noted may be ahead of records that were lost: it counts as far as those were durable.
+        let state = self.state(entries, flushed)?;
         let mut storage =
             OnDisk::new(self.disk.clone(), self.dir.to_owned(), self.layout, self.notes.clone());
         let clean = last_end == LastEnd::Clean && state.as_ref().is_some_and(|(offset, _)| *offset == end);
@@ -159,7 +181,8 @@ impl Opening<'_> {
     fn finish_what_was_begun(&self, entries: Vec<Entry>) -> Result<Vec<Entry>, OpenError> {
         let mut changed = false;
         for entry in &entries {
-            if base_of(&entry.name, "cleaned").is_some() || entry.name.ends_with(".tmp") {
+            let half_done = [".tmp", ".deleted"].iter().any(|suffix| entry.name.ends_with(suffix));
+            if base_of(&entry.name, "cleaned").is_some() || half_done {
                 self.io(&entry.name, self.disk.remove_file(&self.path(&entry.name)))?;
                 changed = true;
             }
@@ -212,7 +235,9 @@ impl Opening<'_> {
     fn check(&self, segment: &mut Segment, flushed: i64) -> Result<bool, OpenError> {
         let file = name(segment.base, "log");
         let walk = self.io(&file, segment.scan(Checksum::Verify, self.layout.index_interval))?;
-        segment.synced = segment.next <= flushed;
+        if segment.next > flushed {
+            segment.doubt();
+        }
         let Some(why) = walk.damage else { return Ok(true) };
         // What was durable once does not go away by itself.
         let was_durable = segment.next < flushed;
@@ -247,9 +272,9 @@ impl Opening<'_> {
             return Ok(false);
         }
         let mut found = false;
-        super::segment::walk(segment.file(), behind, segment.size, Checksum::Verify, |_, _| {
-            found = true;
-            std::ops::ControlFlow::Break(())
+        super::segment::walk(segment.file(), behind, segment.size, Checksum::Verify, |_, batch| {
+            found = self.damage == Damage::CutBack || tells_durable(&batch, segment.next);
+            if found { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         })?;
         Ok(found)
     }
@@ -301,7 +326,7 @@ impl Opening<'_> {
         Ok(stored.unwrap_or(first).clamp(first, last.max(first)))
     }
 
-    /// The newest state that is not ahead of the log. Others go.
+    /// The newest state that is not ahead of this offset. Others go.
     fn state(&self, entries: &[Entry], end: i64) -> Result<Option<(i64, String)>, OpenError> {
         let mut offsets: Vec<i64> =
             entries.iter().filter_map(|entry| base_of(&entry.name, "state")).collect();

@@ -86,7 +86,7 @@ fn longer(front: &[u8], available: u64) -> Option<usize> {
 
 /// A segment.
 #[derive(Debug)]
-pub(super) struct Segment {
+pub(crate) struct Segment {
     /// The first offset that can lie in it.
     pub(super) base: i64,
     /// How many bytes it has.
@@ -97,8 +97,9 @@ pub(super) struct Segment {
     pub(super) max_timestamp: i64,
     /// The broker's clock when its first batch came; `None` when it is empty.
     pub(super) began_ms: Option<i64>,
-    /// Whether everything in it is durable.
-    pub(super) synced: bool,
+    /// How often it was written to, and how many of these changes are durable.
+    changes: u64,
+    durable: u64,
     file: Arc<dyn DiskFile>,
     /// `None` until somebody looks for something in a segment that was closed in an earlier run.
     index: RefCell<Option<Index>>,
@@ -122,7 +123,8 @@ impl Segment {
             next: base,
             max_timestamp: -1,
             began_ms: None,
-            synced: true,
+            changes: 0,
+            durable: 0,
             file,
             index: RefCell::new(None),
             unindexed: 0,
@@ -131,6 +133,37 @@ impl Segment {
 
     pub(super) fn file(&self) -> &dyn DiskFile {
         &*self.file
+    }
+
+    pub(super) fn handle(&self) -> Arc<dyn DiskFile> {
+        self.file.clone()
+    }
+
+    /// The same segment under another name.
+    pub(super) fn moved(self, file: Arc<dyn DiskFile>) -> Self {
+        Self { file, ..self }
+    }
+
+    /// How often it was written to.
+    pub(super) fn changes(&self) -> u64 {
+        self.changes
+    }
+
+    /// Whether everything in it is durable.
+    pub(super) fn is_synced(&self) -> bool {
+        self.changes == self.durable
+    }
+
+    /// It is not known to be durable.
+    pub(super) fn doubt(&mut self) {
+        self.changes += 1;
+    }
+
+    /// A file was synced that had been written to so often.
+    pub(super) fn synced(&mut self, file: &Arc<dyn DiskFile>, changes: u64) {
+        if Arc::ptr_eq(&self.file, file) {
+            self.durable = self.durable.max(changes);
+        }
     }
 
     fn delta(&self, offset: i64) -> u32 {
@@ -149,10 +182,10 @@ impl Segment {
             // What got through is not part of the log. Should the cut fail as well, the next write covers it. The cut must
             // be durable before a later segment is: what lies behind a torn end does not count.
             let _ = self.file.set_len(self.size);
-            self.synced = false;
+            self.changes += 1;
             return Err(error);
         }
-        self.synced = false;
+        self.changes += 1;
         self.began_ms.get_or_insert(now_ms);
         self.note(meta, self.size, batch.len() as u64, interval);
         self.size += batch.len() as u64;
@@ -352,26 +385,18 @@ impl Segment {
     pub(super) fn cut(&mut self, position: u64) -> io::Result<()> {
         self.file.set_len(position)?;
         self.size = position;
-        self.synced = false;
+        self.changes += 1;
         if let Some(index) = self.index.get_mut() {
             index.cut(position);
         }
         Ok(())
     }
 
-    /// Readers do not see what is behind this position any more.
-    pub(super) fn hide_from(&mut self, position: u64) {
-        self.size = position;
-        if let Some(index) = self.index.get_mut() {
-            index.cut(position);
-        }
-    }
-
     /// Makes everything in it durable.
     pub(super) fn sync(&mut self) -> io::Result<()> {
-        if !self.synced {
+        if !self.is_synced() {
             self.file.sync()?;
-            self.synced = true;
+            self.durable = self.changes;
         }
         Ok(())
     }

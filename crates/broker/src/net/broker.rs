@@ -77,12 +77,15 @@ impl Broker {
 
     /// Creates a topic.
     pub fn create_topic(&self, topic: &NewTopic) -> Result<Uuid, (ErrorCode, String)> {
-        self.shared.with(|state, now| state.create_topic(now, topic))
+        let (created, durable) = self.shared.with_durable(|state, now| state.create_topic(now, topic));
+        let not_durable = || (ErrorCode::KAFKA_STORAGE_ERROR, "the topic cannot be made durable".to_owned());
+        created.and_then(|id| if durable { Ok(id) } else { Err(not_durable()) })
     }
 
     /// Deletes a topic.
     pub fn delete_topic(&self, name: &str) -> Result<(), ErrorCode> {
-        self.shared.with(|state, now| state.delete_topic(now, name))
+        let (deleted, durable) = self.shared.with_durable(|state, now| state.delete_topic(now, name));
+        deleted.and(if durable { Ok(()) } else { Err(ErrorCode::KAFKA_STORAGE_ERROR) })
     }
 
     /// Stops a node: its port is closed, its connections are cut, others take over what it led.

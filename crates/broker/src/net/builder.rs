@@ -175,6 +175,7 @@ impl Builder {
                 return Err(StartError::Topic { name: topic.name.clone(), why });
             }
         }
+        state.work_off(Instant::ZERO);
         Ok(Broker::run(Shared::new(state), listeners))
     }
 

@@ -1,17 +1,20 @@
 //! The state behind one lock, and the way from its outputs to the tasks of the connections.
 //!
 //! A connection's task calls the state itself: most requests are answered without waking anybody. The lock is never held
-//! across an await. One task keeps time.
+//! across an await, nor while the disk is waited for: what the state hands out as work runs on threads of its own. One
+//! task keeps time.
 
 use super::buffers::Buffers;
 use super::connection::Event;
 use crate::cluster::NodeId;
 use crate::state::{BrokerOutput, BrokerState, ConnId};
+use crate::work::Work;
 use bytes::Bytes;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
+use tokio::runtime::Handle;
 use tokio::sync::{Notify, oneshot};
 use tokio::task::AbortHandle;
 use tontine_group::Instant;
@@ -54,9 +57,45 @@ impl Drop for Busy<'_> {
     }
 }
 
+/// How much work is under way, and how much has ended.
+#[derive(Debug, Default)]
+struct Tally {
+    count: usize,
+    ended: u64,
+}
+
+/// Work that is under way. Also work that is never run, because its runtime ended, is over when this is dropped.
+#[derive(Debug)]
+struct UnderWay(Arc<Shared>);
+
+impl UnderWay {
+    fn begin(shared: Arc<Shared>) -> Self {
+        locked(&shared.under_way).count += 1;
+        Self(shared)
+    }
+}
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        let mut tally = locked(&self.0.under_way);
+        (tally.count, tally.ended) = (tally.count - 1, tally.ended + 1);
+        drop(tally);
+        self.0.all_done.notify_all();
+    }
+}
+
+/// A panic elsewhere does not make what is locked worse than it is: go on with it.
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// State, connections and clock of a running broker.
 #[derive(Debug)]
 pub(super) struct Shared {
+    me: Weak<Self>,
+    runtime: Handle,
+    under_way: Mutex<Tally>,
+    all_done: Condvar,
     inner: Mutex<Inner>,
     origin: tokio::time::Instant,
     next_conn: AtomicU64,
@@ -72,7 +111,11 @@ const FAREWELL: Duration = Duration::from_secs(2);
 impl Shared {
     pub(super) fn new(state: BrokerState) -> Arc<Self> {
         let inner = Inner { state, connections: HashMap::new(), scheduled: Some(Instant::ZERO) };
-        Arc::new(Self {
+        Arc::new_cyclic(|me| Self {
+            me: me.clone(),
+            runtime: Handle::current(),
+            under_way: Mutex::default(),
+            all_done: Condvar::new(),
             inner: Mutex::new(inner),
             origin: tokio::time::Instant::now(),
             next_conn: AtomicU64::new(0),
@@ -115,6 +158,7 @@ impl Shared {
 
     /// Closes the data directory.
     pub(super) fn close_store(&self) {
+        self.wait_for_work();
         let now = self.now();
         let mut inner = self.lock();
         if inner.state.shut_down(now).is_err() {
@@ -129,9 +173,47 @@ impl Shared {
         }
     }
 
-    /// A panic elsewhere does not make the state worse than a stopped broker: go on with it.
+    /// Nobody else may use the data directory while something is still written to it.
+    fn wait_for_work(&self) {
+        self.look(BrokerState::hurry);
+        let mut under_way = locked(&self.under_way);
+        while under_way.count > 0 {
+            under_way = self.all_done.wait(under_way).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Runs work where it keeps nobody waiting.
+    fn hand_out(&self, work: Work) {
+        let Some(me) = self.me.upgrade() else { return };
+        let under_way = UnderWay::begin(me);
+        self.runtime.spawn_blocking(move || {
+            let done = work.run();
+            under_way.0.with(|state, now| state.handle_done(now, done));
+        });
+    }
+
     fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.inner)
+    }
+
+    /// Does something with the state, and waits until the metadata that it changed is durable. Whether it is.
+    pub(super) fn with_durable<R>(&self, act: impl FnOnce(&mut BrokerState, Instant) -> R) -> (R, bool) {
+        let result = self.with(act);
+        loop {
+            let before = locked(&self.under_way).ended;
+            if !self.look(BrokerState::metadata_is_pending) {
+                return (result, true);
+            }
+            let mut under_way = locked(&self.under_way);
+            if under_way.count == 0 && under_way.ended == before {
+                // It failed, or there is nobody who would do it.
+                drop(under_way);
+                return (result, self.with(|state, now| state.flush_metadata(now)));
+            }
+            while under_way.ended == before {
+                under_way = self.all_done.wait(under_way).unwrap_or_else(PoisonError::into_inner);
+            }
+        }
     }
 
     /// Does something with the state and carries out what comes of it.
@@ -217,6 +299,10 @@ impl Shared {
                         group = %transition.group, from = %transition.from, to = %transition.to,
                         generation = transition.generation, cause = %transition.cause, "group"
                     );
+                    continue;
+                }
+                BrokerOutput::Work(work) => {
+                    self.hand_out(work);
                     continue;
                 }
                 BrokerOutput::Wait(deadline) => {

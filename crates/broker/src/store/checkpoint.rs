@@ -1,20 +1,30 @@
 //! Up to where each log was durable: after an unclean end only what is behind has to be doubted.
 //!
-//! The file and its format are Kafka's `recovery-point-offset-checkpoint`. A file that cannot be read is one that says
-//! nothing. Mirrors `OffsetCheckpointFile`.
+//! The file is Kafka's `recovery-point-offset-checkpoint`; behind each offset it names the topic's id, because a topic may
+//! have come again under the name with other records. A file that cannot be read is one that says nothing. Mirrors
+//! `OffsetCheckpointFile`.
 
 use super::StoreError;
-use crate::disk::{Disk, replace};
+use crate::disk::Disk;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::io;
+use tontine_wire::Uuid;
 
 const FILE: &str = "recovery-point-offset-checkpoint";
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Point {
+    offset: i64,
+    /// Whose it is; none in a file of an earlier version.
+    id: Option<Uuid>,
+}
+
+type Points = BTreeMap<(String, i32), Point>;
 
 /// What the file says.
 #[derive(Debug, Default)]
 pub(super) struct Checkpoint {
-    flushed: BTreeMap<(String, i32), i64>,
+    points: Points,
 }
 
 impl Checkpoint {
@@ -23,51 +33,42 @@ impl Checkpoint {
         let text = bytes.and_then(|bytes| String::from_utf8(bytes).ok()).unwrap_or_default();
         let mut lines = text.lines();
         let (version, count) = (lines.next(), lines.next().and_then(|line| line.parse::<usize>().ok()));
-        let flushed: BTreeMap<_, _> = lines.filter_map(entry).collect();
-        let whole = version == Some("0") && count == Some(flushed.len());
-        Ok(Self { flushed: if whole { flushed } else { BTreeMap::new() } })
+        let points: Points = lines.filter_map(entry).collect();
+        let whole = version == Some("0") && count == Some(points.len());
+        Ok(Self { points: if whole { points } else { BTreeMap::new() } })
     }
 
     /// Everything before this offset was durable.
-    pub(super) fn flushed(&self, topic: &str, index: i32) -> i64 {
-        self.flushed.get(&(topic.to_owned(), index)).copied().unwrap_or(0)
+    pub(super) fn flushed(&self, topic: &str, id: Uuid, index: i32) -> i64 {
+        let point = self.points.get(&(topic.to_owned(), index));
+        point.filter(|point| point.id.is_none_or(|known| known == id)).map_or(0, |point| point.offset)
     }
 
-    pub(super) fn write<'t>(
+    /// Takes in how far logs are durable; the file and its text when that is news.
+    pub(super) fn update<'t>(
         &mut self,
-        disk: &dyn Disk,
-        flushed: impl Iterator<Item = (&'t str, i32, i64)>,
-    ) -> io::Result<()> {
+        flushed: impl Iterator<Item = (&'t str, Uuid, i32, i64)>,
+    ) -> Option<(&'static str, String)> {
         let known = flushed.filter(|(.., offset)| *offset > 0);
-        let flushed = known.map(|(topic, index, offset)| ((topic.to_owned(), index), offset)).collect();
-        if self.flushed == flushed {
-            return Ok(());
+        let points = known
+            .map(|(topic, id, index, offset)| ((topic.to_owned(), index), Point { offset, id: Some(id) }))
+            .collect();
+        if self.points == points {
+            return None;
         }
-        self.flushed = flushed;
-        self.store(disk)
-    }
-
-    fn store(&self, disk: &dyn Disk) -> io::Result<()> {
-        let mut text = format!("0\n{}\n", self.flushed.len());
-        for ((topic, index), offset) in &self.flushed {
-            let _ = writeln!(text, "{topic} {index} {offset}");
+        self.points = points;
+        let mut text = format!("0\n{}\n", self.points.len());
+        for ((topic, index), Point { offset, id }) in &self.points {
+            let id = id.map(|id| format!(" {id}")).unwrap_or_default();
+            let _ = writeln!(text, "{topic} {index} {offset}{id}");
         }
-        replace(disk, FILE, text.as_bytes(), true)
-    }
-
-    /// A topic of this name may come again with other records.
-    pub(super) fn forget(&mut self, disk: &dyn Disk, topic: &str) {
-        let before = self.flushed.len();
-        self.flushed.retain(|(known, _), _| known != topic);
-        if self.flushed.len() < before {
-            // The logs are removed next; should they come back, they are only read with more doubt than is needed.
-            let _ = self.store(disk);
-        }
+        Some((FILE, text))
     }
 }
 
-fn entry(line: &str) -> Option<((String, i32), i64)> {
+fn entry(line: &str) -> Option<((String, i32), Point)> {
     let mut words = line.split(' ');
     let (topic, index, offset) = (words.next()?, words.next()?, words.next()?);
-    Some(((topic.to_owned(), index.parse().ok()?), offset.parse().ok()?))
+    let id = words.next().map(str::parse).transpose().ok()?;
+    Some(((topic.to_owned(), index.parse().ok()?), Point { offset: offset.parse().ok()?, id }))
 }

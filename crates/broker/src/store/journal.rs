@@ -2,7 +2,7 @@
 
 use super::{StoreError, StoredTopic, topic_record};
 use crate::disk::Disk;
-use crate::log::{self, Damage, Flush, LastEnd, Layout, Log, Notes};
+use crate::log::{self, DURABLE, Damage, Flush, LastEnd, Layout, Log, Notes};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tontine_wire::ErrorCode;
@@ -84,14 +84,21 @@ impl Journal {
 
     fn append(&mut self, key: &str, value: Option<&[u8]>, now_ms: i64) -> Result<(), ErrorCode> {
         let mut builder = BatchBuilder::new(Compression::None);
-        let built = builder.append(now_ms, Some(key.as_bytes()), value, std::iter::empty());
+        let durable = self.log.flushed().unwrap_or_default().to_string();
+        let told = std::iter::once((DURABLE, Some(durable.as_bytes())));
+        let built = builder.append(now_ms, Some(key.as_bytes()), value, told);
         built.map_err(|_| ErrorCode::MESSAGE_TOO_LARGE)?;
         let batch = RecordBatch::parse(&mut builder.build(0)).ok().flatten();
         let batch = batch.ok_or(ErrorCode::MESSAGE_TOO_LARGE)?;
-        self.log.append(batch, 0, None, now_ms)?;
-        // Deletions are kept: they tell what to remove should it still be there.
-        self.log.compact_if_grown(i64::MIN);
-        Ok(())
+        self.log.append(batch, 0, None, now_ms).map(|_| ())
+    }
+
+    pub(super) fn log(&self) -> &Log {
+        &self.log
+    }
+
+    pub(super) fn log_mut(&mut self) -> &mut Log {
+        &mut self.log
     }
 
     pub(super) fn close(&mut self) -> Result<(), ErrorCode> {

@@ -5,10 +5,13 @@ use crate::cluster::{Node, NodeId, place};
 use crate::config::{BrokerConfig, GroupConfig, TopicConfig, TopicSettings};
 use crate::disk::Disk;
 use crate::log::{Log, Memory};
+use crate::settling::Then;
 use crate::state::BrokerState;
 use crate::topics::{OFFSETS_TOPIC, Partition, Topic};
+use crate::work::{LogKey, Task, Work};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tontine_group::Instant;
 use tontine_group::time::soonest;
@@ -20,6 +23,8 @@ const SHORTEST_FLUSH: Duration = Duration::from_millis(10);
 /// When something is to be done for the directory.
 #[derive(Debug)]
 pub(crate) struct Chores {
+    /// Tells work that takes long to end early.
+    pub(crate) stop: Arc<AtomicBool>,
     flush: Option<Instant>,
     flush_every: Option<Duration>,
     checkpoint: Instant,
@@ -39,7 +44,7 @@ impl Chores {
 
 impl Default for Chores {
     fn default() -> Self {
-        Self { flush: None, flush_every: None, checkpoint: Instant::ZERO, elect: None }
+        Self { stop: Arc::default(), flush: None, flush_every: None, checkpoint: Instant::ZERO, elect: None }
     }
 }
 
@@ -90,7 +95,18 @@ impl BrokerState {
         state.plan_flushes(Instant::ZERO);
         state.load_groups(Instant::ZERO);
         state.load_transactions(Instant::ZERO);
+        state.doubt_logs();
         Ok(state)
+    }
+
+    /// What a killed process left unsynced is synced now, where answers wait for that.
+    fn doubt_logs(&mut self) {
+        for topic in self.topics.iter() {
+            for (index, _) in (0..).zip(&topic.partitions).filter(|(_, found)| found.log.pending().is_some())
+            {
+                self.settling.want(LogKey::Partition(topic.id, index));
+            }
+        }
     }
 
     fn take_group(&mut self, store: &Store, group: &str, configs: &[(String, String)]) {
@@ -157,6 +173,19 @@ impl BrokerState {
         }
     }
 
+    /// Whether metadata waits to be made durable, or never will be.
+    pub fn metadata_is_pending(&self) -> bool {
+        self.store.as_ref().is_some_and(|store| store.pending().is_some())
+    }
+
+    /// Makes metadata durable here and now. Whether it is.
+    pub fn flush_metadata(&mut self, now: Instant) -> bool {
+        let Some(store) = &mut self.store else { return true };
+        let flushed = store.journal_mut().flush().is_ok();
+        self.handle_done(now, Work(Task::Settle(LogKey::Journal)).run());
+        flushed
+    }
+
     /// The log of a new partition.
     pub(crate) fn new_log(&mut self, topic: &str, id: Uuid, index: i32, settings: &TopicSettings) -> Log {
         match &mut self.store {
@@ -167,30 +196,57 @@ impl BrokerState {
 
     /// Stores a topic that is about to be, or that changed.
     pub(crate) fn keep_topic(&mut self, now: Instant, topic: &Topic) -> Result<(), ErrorCode> {
-        let now_ms = self.unix_ms(now);
-        match &mut self.store {
-            Some(store) => store.put_topic(&stored(topic), now_ms),
-            None => Ok(()),
-        }
+        self.in_journal(now, |store, now_ms| store.put_topic(&stored(topic), now_ms))
     }
 
     /// Stores a topic that changed. An error means that the next start finds it as it was before: so must everybody now.
     pub(crate) fn keep_changed(&mut self, now: Instant, name: &str) -> Result<(), ErrorCode> {
-        let now_ms = self.unix_ms(now);
-        match (&mut self.store, self.topics.get(name)) {
-            (Some(store), Some(topic)) => store.put_topic(&stored(topic), now_ms),
-            _ => Ok(()),
-        }
+        let Some(stored) = self.topics.get(name).map(stored) else { return Ok(()) };
+        self.in_journal(now, |store, now_ms| store.put_topic(&stored, now_ms))
     }
 
-    /// Forgets a topic and removes its logs.
+    /// Stores a topic whose leaders changed and waits for the disk: an epoch is known to everybody at once. Leaders change
+    /// seldom, and never where there is one node.
+    pub(crate) fn keep_at_once(&mut self, now: Instant, name: &str) -> Result<(), ErrorCode> {
+        self.keep_changed(now, name)?;
+        self.settling.want(LogKey::Journal);
+        self.store.as_mut().map_or(Ok(()), |store| store.journal_mut().flush())
+    }
+
+    /// Forgets a topic; its logs are removed when that is durable.
     pub(crate) fn forget_topic(&mut self, now: Instant, name: &str) -> Result<(), ErrorCode> {
-        let now_ms = self.unix_ms(now);
-        let partitions = self.topics.get(name).map_or(0, |topic| topic.partitions.len());
-        match &mut self.store {
-            Some(store) => store.delete_topic(name, partitions, now_ms),
-            None => Ok(()),
+        let Some((id, partitions)) = self.topics.get(name).map(|topic| (topic.id, topic.partitions.len()))
+        else {
+            return Ok(());
+        };
+        let mut dirs = Vec::new();
+        self.in_journal(now, |store, now_ms| {
+            dirs = store.delete_topic(name, id, partitions, now_ms)?;
+            Ok(())
+        })?;
+        if let Some((disk, change)) = self.store.as_ref().map(|store| (store.disk(), store.pending())) {
+            let task = Task::Remove { disk, dir: String::new(), files: Vec::new(), dirs };
+            let needs = change.map(|change| (LogKey::Journal, change)).into_iter().collect();
+            self.when_durable(now, needs, Then::HandOut(task));
         }
+        Ok(())
+    }
+
+    /// Writes to the log of the metadata; whoever caused it is answered when that is durable.
+    fn in_journal(
+        &mut self,
+        now: Instant,
+        write: impl FnOnce(&mut Store, i64) -> Result<(), ErrorCode>,
+    ) -> Result<(), ErrorCode> {
+        let now_ms = self.unix_ms(now);
+        let Some(store) = &mut self.store else { return Ok(()) };
+        write(store, now_ms)?;
+        if let Some(change) = store.pending() {
+            self.changed(LogKey::Journal, change);
+        }
+        // Deletions are kept: they tell what to remove should it still be there.
+        self.compact_if_grown(LogKey::Journal, i64::MIN);
+        Ok(())
     }
 
     /// Stores a setting of the broker that was changed while it runs.
@@ -200,11 +256,7 @@ impl BrokerState {
         key: &str,
         value: Option<&str>,
     ) -> Result<(), ErrorCode> {
-        let now_ms = self.unix_ms(now);
-        match &mut self.store {
-            Some(store) => store.put_setting(key, value, now_ms),
-            None => Ok(()),
-        }
+        self.in_journal(now, |store, now_ms| store.put_setting(key, value, now_ms))
     }
 
     /// Stores the settings of a group.
@@ -214,19 +266,14 @@ impl BrokerState {
         group: &str,
         config: &GroupConfig,
     ) -> Result<(), ErrorCode> {
-        let now_ms = self.unix_ms(now);
-        match &mut self.store {
-            Some(store) => store.put_group(group, config.iter(), now_ms),
-            None => Ok(()),
-        }
+        self.in_journal(now, |store, now_ms| store.put_group(group, config.iter(), now_ms))
     }
 
     /// A producer id that nobody has had.
     pub(crate) fn new_producer_id(&mut self, now: Instant) -> Result<i64, ErrorCode> {
-        let (id, now_ms) = (self.next_producer_id, self.unix_ms(now));
-        if let Some(store) = &mut self.store {
-            store.reserve_producer_id(id, now_ms)?;
-        }
+        let id = self.next_producer_id;
+        // One that somebody else has reserved a moment ago has to wait for that to be durable as well.
+        self.in_journal(now, |store, now_ms| store.reserve_producer_id(id, now_ms))?;
         self.next_producer_id += 1;
         Ok(id)
     }
@@ -263,8 +310,12 @@ impl BrokerState {
         if self.chores.flush.is_some_and(|at| at <= now) {
             self.chores.flush = self.chores.flush_every.map(|every| now + every);
             let now_ms = self.unix_ms(now);
-            let partitions = self.topics.iter_mut().flat_map(|topic| &mut topic.partitions);
-            partitions.for_each(|partition| partition.log.flush_if_due(now_ms));
+            for topic in self.topics.iter() {
+                let due = |(_, partition): &(i32, &Partition)| partition.log.flush_is_due(now_ms);
+                for (index, _) in (0..).zip(&topic.partitions).filter(due) {
+                    self.settling.want(LogKey::Partition(topic.id, index));
+                }
+            }
         }
         if self.chores.elect.is_some_and(|at| at <= now) {
             self.chores.elect = None;
@@ -272,7 +323,9 @@ impl BrokerState {
         }
         if self.chores.checkpoint <= now {
             self.chores.checkpoint = now + self.settings.flush_checkpoint_interval;
-            self.note_flushed();
+            if let Some(task) = self.checkpoint() {
+                self.hand_out(task);
+            }
         }
     }
 
@@ -282,14 +335,27 @@ impl BrokerState {
         self.store.as_ref().and_then(|_| soonest(flush_or_elect, Some(self.chores.checkpoint)))
     }
 
-    /// Notes how far each log is durable.
-    pub(crate) fn note_flushed(&mut self) {
-        if let Some(store) = &mut self.store {
-            let logs = self.topics.iter().flat_map(|topic| {
-                (0..).zip(&topic.partitions).map(|(index, partition)| (&*topic.name, index, &partition.log))
-            });
-            store.note_flushed(logs);
+    /// The work of noting how far each log is durable; `None` when that is noted already.
+    fn checkpoint(&mut self) -> Option<Task> {
+        let store = self.store.as_mut()?;
+        let logs = self.topics.iter().flat_map(|topic| {
+            let partitions = (0..).zip(&topic.partitions);
+            partitions.map(|(index, partition)| (&*topic.name, topic.id, index, &partition.log))
+        });
+        let (path, text) = store.checkpoint(logs)?;
+        Some(Task::Replace { disk: store.disk(), path, text })
+    }
+
+    /// Notes how far each log is durable, here and now.
+    pub(crate) fn note_flushed(&mut self, now: Instant) {
+        if let Some(task) = self.checkpoint() {
+            self.handle_done(now, Work(task).run());
         }
+    }
+
+    /// Tells work that takes long to end early: what is half done is not worth waiting for.
+    pub fn hurry(&self) {
+        self.chores.stop.store(true, Ordering::Relaxed);
     }
 
     /// Where records are kept; `None` when they are in memory.
@@ -328,7 +394,7 @@ impl BrokerState {
                 closed = partition.log.close().and(closed);
             }
         }
-        self.note_flushed();
+        self.note_flushed(now);
         let (now_ms, next) = (self.unix_ms(now), self.next_producer_id);
         if let (Some(store), Ok(())) = (&mut self.store, closed) {
             closed = store.end(next, now_ms);

@@ -29,6 +29,9 @@ const PRODUCER_IDS: i64 = 1000;
 /// The file in a partition's directory that says which topic it belongs to; Kafka's.
 const PARTITION_FILE: &str = "partition.metadata";
 
+/// What the name of a directory ends with that is to be removed; Kafka's.
+const CONDEMNED: &str = "-delete";
+
 /// An open data directory.
 pub(crate) struct Store {
     disk: Arc<dyn Disk>,
@@ -107,6 +110,7 @@ impl Store {
             store
                 .journal
                 .put(journal::STARTS, &store.starts.to_string(), now_ms)
+                .and_then(|()| store.journal.log_mut().flush())
                 .map_err(StoreError::refused)?;
         }
         store.sort_out_strangers(&content)?;
@@ -124,6 +128,10 @@ impl Store {
     /// Directories of partitions that no topic has: those of deleted topics go, others are left alone.
     fn sort_out_strangers(&mut self, content: &journal::Content) -> Result<(), StoreError> {
         for dir in self.dirs.clone() {
+            if let Some(id) = dir.strip_suffix(CONDEMNED) {
+                self.condemned(content, &dir, id)?;
+                continue;
+            }
             let Some((topic, index)) = dir.rsplit_once('-') else { continue };
             let Ok(index) = index.parse::<usize>() else { continue };
             let known = content.topics.get(topic).is_some_and(|topic| index < topic.partitions.len());
@@ -140,6 +148,42 @@ impl Store {
             }
         }
         Ok(())
+    }
+
+    /// A directory that was to be removed. Where the topic is still there, its deletion was never answered for.
+    fn condemned(&mut self, content: &journal::Content, dir: &str, id: &str) -> Result<(), StoreError> {
+        let owner = id.rsplit_once('-').and_then(|(id, index)| {
+            let owner = content.topics.values().find(|topic| topic.id.to_string() == id)?;
+            Some(format!("{}-{index}", owner.name))
+        });
+        let done = match &owner {
+            Some(owner) if !self.dirs.contains(owner) => self.disk.rename(dir, owner),
+            _ => self.disk.remove_dir(dir),
+        };
+        done.map_err(|error| StoreError::io(&*self.disk, dir, error))?;
+        self.dirs.remove(dir);
+        self.dirs.extend(owner);
+        Ok(())
+    }
+
+    /// The disk on which it lies.
+    pub(crate) fn disk(&self) -> Arc<dyn Disk> {
+        self.disk.clone()
+    }
+
+    /// The log of the metadata.
+    pub(crate) fn journal(&self) -> &Log {
+        self.journal.log()
+    }
+
+    /// The log of the metadata.
+    pub(crate) fn journal_mut(&mut self) -> &mut Log {
+        self.journal.log_mut()
+    }
+
+    /// The change of the metadata that is not durable yet.
+    pub(crate) fn pending(&self) -> Option<u64> {
+        self.journal.log().pending()
     }
 
     /// Sentences for the operator.
@@ -206,7 +250,7 @@ impl Store {
         let last_end = match self.last_end {
             LastEnd::Clean => LastEnd::Clean,
             LastEnd::Unclean { .. } => {
-                LastEnd::Unclean { flushed: self.checkpoint.flushed(&topic.name, index) }
+                LastEnd::Unclean { flushed: self.checkpoint.flushed(&topic.name, topic.id, index) }
             }
         };
         let opened = log::open(&self.disk, &dir, layout, &self.notes, last_end, Damage::CutBack)?;
@@ -233,27 +277,30 @@ impl Store {
         self.journal.put(&journal::topic_key(&topic.name), &stored, now_ms)
     }
 
-    /// Forgets a topic, then removes its logs.
+    /// Forgets a topic. Its logs get other names; what comes back are the directories that have to be removed.
     pub(crate) fn delete_topic(
         &mut self,
         name: &str,
+        id: Uuid,
         partitions: usize,
         now_ms: i64,
-    ) -> Result<(), ErrorCode> {
+    ) -> Result<Vec<String>, ErrorCode> {
         self.journal.delete(&journal::topic_key(name), now_ms)?;
-        self.checkpoint.forget(&*self.disk, name);
+        let mut condemned = Vec::new();
         for index in 0..i32::try_from(partitions).unwrap_or(i32::MAX) {
             let dir = partition_dir(name, index);
             self.dirs.remove(&dir);
-            if let Err(error) = self.disk.remove_dir(&dir) {
-                self.notes.say(format!("cannot remove {}: {error}", self.disk.shown(&dir)));
+            // Short enough for a name whatever the topic is called.
+            let aside = format!("{id}-{index}{CONDEMNED}");
+            match self.disk.rename(&dir, &aside) {
+                Ok(()) => condemned.push(aside),
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+                Err(error) => {
+                    self.notes.say(format!("cannot remove {}: {error}", self.disk.shown(&dir)));
+                }
             }
         }
-        // A topic that comes again under the name must not find them after an outage.
-        if let Err(error) = self.disk.sync_dir("") {
-            self.notes.say(format!("cannot sync {}: {error}", self.shown()));
-        }
-        Ok(())
+        Ok(condemned)
     }
 
     /// Stores a setting of the broker, or that it has its default again.
@@ -295,12 +342,13 @@ impl Store {
         Ok(())
     }
 
-    /// Notes how far each log is durable.
-    pub(crate) fn note_flushed<'l>(&mut self, logs: impl Iterator<Item = (&'l str, i32, &'l Log)>) {
-        let flushed = logs.filter_map(|(topic, index, log)| Some((topic, index, log.flushed()?)));
-        if let Err(error) = self.checkpoint.write(&*self.disk, flushed) {
-            self.notes.say(format!("cannot write to {}: {error}", self.shown()));
-        }
+    /// What the file says that tells how far each log is durable; `None` when it says so already.
+    pub(crate) fn checkpoint<'l>(
+        &mut self,
+        logs: impl Iterator<Item = (&'l str, Uuid, i32, &'l Log)>,
+    ) -> Option<(&'static str, String)> {
+        let flushed = logs.filter_map(|(topic, id, index, log)| Some((topic, id, index, log.flushed()?)));
+        self.checkpoint.update(flushed)
     }
 
     /// Says that everything was closed.

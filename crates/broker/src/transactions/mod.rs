@@ -5,16 +5,18 @@
 //! Mirrors `TransactionStateManager` and `TransactionMarkerChannelManager`.
 
 mod coordinator;
+mod finishing;
 mod record;
 
 pub(crate) use coordinator::{Init, Place, Status, Transaction, Transactions};
+pub(crate) use finishing::Finishing;
 
 use crate::cluster::NodeId;
 use crate::config::TopicConfig;
 use crate::groups::partition_of;
-use crate::log::TransactionEnd;
 use crate::state::BrokerState;
-use crate::topics::{OFFSETS_TOPIC, TRANSACTIONS_TOPIC};
+use crate::topics::TRANSACTIONS_TOPIC;
+use crate::work::LogKey;
 use bytes::Bytes;
 use std::time::Duration;
 use tontine_group::Instant;
@@ -64,63 +66,22 @@ impl BrokerState {
         }
     }
 
-    /// Stores where a transaction stands, then takes it in.
+    /// Stores where a transaction stands, then takes it in. Answers what has to be durable before it is acted on.
     pub(crate) fn store_transaction(
         &mut self,
         now: Instant,
         id: &str,
         transaction: Option<Transaction>,
-    ) -> Result<(), ErrorCode> {
+    ) -> Result<Option<(LogKey, u64)>, ErrorCode> {
         let index = self.transaction_partition(id);
         let record = GroupRecord { key: record::key(id), value: transaction.as_ref().map(record::value) };
         let now_ms = self.unix_ms(now);
         let batch = batch_of(&[record], now_ms, None).ok_or(ErrorCode::UNKNOWN_SERVER_ERROR)?;
-        self.append_internal(now, TRANSACTIONS_TOPIC, index, batch)
+        let pending = self
+            .append_internal(now, TRANSACTIONS_TOPIC, index, batch)
             .map_err(|_| ErrorCode::COORDINATOR_NOT_AVAILABLE)?;
         self.transactions.apply(id, transaction);
-        Ok(())
-    }
-
-    /// Writes the marks of a transaction that is decided. Whether it is complete now.
-    pub(crate) fn finish_transaction(&mut self, now: Instant, id: &str) -> bool {
-        let Some(transaction) = self.transactions.get(id).cloned() else { return true };
-        let Some(committed) = transaction.status.deciding() else { return true };
-        let index = self.transaction_partition(id);
-        let coordinator_epoch = self.topics.get(TRANSACTIONS_TOPIC).and_then(|topic| topic.partition(index));
-        let coordinator_epoch = coordinator_epoch.map_or(0, |partition| partition.leader_epoch);
-        let end = TransactionEnd {
-            producer_id: transaction.producer_id,
-            producer_epoch: transaction.epoch,
-            coordinator_epoch,
-            committed,
-        };
-        // One partition that cannot be marked does not keep the others waiting.
-        let left = transaction.places.iter().filter(|place| !self.mark(now, place, end)).count();
-        let complete = self.transactions.completed(id, self.unix_ms(now)).filter(|_| left == 0);
-        let done = complete.is_some_and(|complete| self.store_transaction(now, id, Some(complete)).is_ok());
-        if !done {
-            self.unfinished_at = Some(now + AGAIN);
-        }
-        done
-    }
-
-    /// Ends a transaction in one partition. A partition that is gone needs no mark.
-    fn mark(&mut self, now: Instant, (topic, index): &Place, end: TransactionEnd) -> bool {
-        let now_ms = self.unix_ms(now);
-        let Some(known) = self.topics.get_mut(topic) else { return true };
-        let id = known.id;
-        let Some(partition) = known.partition_mut(*index) else { return true };
-        let Ok(appended) = partition.log.end_transaction(end, partition.leader_epoch, now_ms) else {
-            return false;
-        };
-        if topic == OFFSETS_TOPIC
-            && let Some(shard) = self.groups.shards.get_mut(index)
-        {
-            shard.coordinator.end_transaction(end.producer_id, end.committed);
-            self.pump(now, *index);
-        }
-        self.appended(now, (id, *index), appended.bytes);
-        true
+        Ok(pending)
     }
 
     /// Aborts what takes too long, finishes what is decided, forgets ids that nobody uses.
@@ -128,9 +89,7 @@ impl BrokerState {
         let now_ms = self.unix_ms(now);
         for (id, aborting) in self.transactions.timed_out(now_ms) {
             match self.store_transaction(now, &id, Some(aborting)) {
-                Ok(()) => {
-                    self.finish_transaction(now, &id);
-                }
+                Ok(pending) => drop(self.finish_when_durable(now, &id, pending)),
                 Err(_) => self.unfinished_at = Some(now + AGAIN),
             }
         }
@@ -174,7 +133,11 @@ impl BrokerState {
         }
         found.into_iter().for_each(|(id, stored)| self.transactions.apply(&id, stored));
         for id in self.transactions.undecided() {
-            self.finish_transaction(now, &id);
+            let index = self.transaction_partition(&id);
+            let log = self.topics.get(TRANSACTIONS_TOPIC).and_then(|topic| {
+                Some((LogKey::Partition(topic.id, index), topic.partition(index)?.log.pending()?))
+            });
+            self.finish_when_durable(now, &id, log);
         }
     }
 }

@@ -42,7 +42,7 @@ fn a_stopped_node_loses_its_connections_and_its_partitions() {
 fn a_partition_without_a_live_replica_waits_for_one() {
     let mut rig = Rig::new(3, &[]);
     let topic = NewTopic { replication_factor: Some(1), ..NewTopic::new("t", 3) };
-    rig.state.create_topic(rig.now, &topic).unwrap();
+    rig.create(&topic).unwrap();
     rig.state.stop_node(rig.now, 2).unwrap();
     assert_eq!(rig.state.leader("t", 1), None);
     let conn = rig.connect(1);

@@ -187,7 +187,7 @@ fn a_topic_that_is_created_later_is_given_out_at_once() {
     let id = rig.topic("late", 3);
     a.beat(&mut rig);
     assert_eq!(a.has, [(id, vec![0, 1, 2])].into());
-    rig.state.delete_topic(rig.now, "late").unwrap();
+    rig.delete("late").unwrap();
     rig.advance(20);
     a.beat(&mut rig);
     assert_eq!(a.size(), 0);

@@ -53,9 +53,9 @@ fn topics_with_ids_settings_and_records_are_found_again_however_the_last_run_end
         let mut rig = Rig::on(&disk, 1, EACH).unwrap();
         let mut topic = NewTopic::new("orders", 2);
         topic.configs.push(("retention.ms".into(), "-1".into()));
-        let id = rig.state.create_topic(rig.now, &topic).unwrap();
+        let id = rig.create(&topic).unwrap();
         rig.topic("gone", 1);
-        rig.state.delete_topic(rig.now, "gone").unwrap();
+        rig.delete("gone").unwrap();
         let conn = rig.connect(1);
         rig.produce(conn, "orders", 1, &["a", "b"]);
         rig.produce(conn, "orders", 1, &["c"]);
@@ -85,7 +85,7 @@ fn topics_with_ids_settings_and_records_are_found_again_however_the_last_run_end
         let retention =
             described.results[0].configs.iter().find(|config| config.name == "retention.ms").unwrap();
         assert_eq!(retention.value.as_deref(), Some("-1"));
-        assert_eq!(rig.state.create_topic(rig.now, &topic).unwrap_err().0, ErrorCode::TOPIC_ALREADY_EXISTS);
+        assert_eq!(rig.create(&topic).unwrap_err().0, ErrorCode::TOPIC_ALREADY_EXISTS);
         let again = crate::rig::by_id(crate::rig::fetch_request("orders", &[(1, 2)], 0), id);
         let fetched = rig.ask(conn, 13, again);
         assert_eq!(records(&fetched.responses[0].partitions[0]), [(2, "c".to_owned())]);
@@ -225,7 +225,7 @@ fn a_full_disk_is_a_storage_error_and_what_was_acknowledged_is_still_there() {
     let said: Vec<_> =
         rig.state.take_notes().into_iter().filter(|note| note.contains("cannot write")).collect();
     assert_eq!(said.len(), 1, "said once: {said:?}");
-    let refused = rig.state.create_topic(rig.now, &NewTopic::new("more", 1)).unwrap_err();
+    let refused = rig.create(&NewTopic::new("more", 1)).unwrap_err();
     assert_eq!(refused.0, ErrorCode::KAFKA_STORAGE_ERROR);
     assert_eq!(records(&rig.fetch(conn, "orders", 0, 0)).len(), 1);
     disk.set_capacity(None);
@@ -301,7 +301,7 @@ fn a_topic_that_comes_again_under_its_name_does_not_find_the_old_records() {
         rig.produce(conn, "orders", 0, &[value]);
         assert_eq!(records(&rig.fetch(conn, "orders", 0, 0)), [(0, value.to_owned())], "round {round}");
         rig.advance(120_000);
-        rig.state.delete_topic(rig.now, "orders").unwrap();
+        rig.delete("orders").unwrap();
     }
     rig.topic("orders", 1);
     let rig = Rig::on(&disk.after(Outage::Machine), 2, EACH).unwrap();

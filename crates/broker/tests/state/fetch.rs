@@ -89,7 +89,7 @@ fn a_fetch_that_waits_is_told_when_its_topic_is_deleted() {
     let mut rig = Rig::with_topic("t", 1);
     let conn = rig.connect(1);
     rig.send(conn, 11, fetch_request("t", &[(0, 0)], 10_000));
-    rig.state.delete_topic(rig.now, "t").unwrap();
+    rig.delete("t").unwrap();
     rig.drain();
     let answer: FetchResponse = rig.answer_as(conn).unwrap();
     assert_eq!(answer.responses[0].partitions[0].error_code, ErrorCode::UNKNOWN_TOPIC_OR_PARTITION);

@@ -198,7 +198,7 @@ fn a_deleted_topic_takes_its_offsets_along() {
     let mut rig = Rig::with_topic("t", 1);
     let conn = rig.connect(1);
     rig.ask(conn, 9, commit("g", "", 7));
-    rig.state.delete_topic(rig.now, "t").unwrap();
+    rig.delete("t").unwrap();
     rig.drain();
     assert_eq!(rig.state.committed_offsets("g"), [].into());
 }

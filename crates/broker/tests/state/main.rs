@@ -14,4 +14,5 @@ mod produce;
 mod protocol;
 mod rig;
 mod sessions;
+mod settling;
 mod transactions;

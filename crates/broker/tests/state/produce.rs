@@ -47,7 +47,7 @@ fn a_topic_limits_sizes_wants_keys_and_stamps_times_as_it_is_set() {
         ("stamped", "message.timestamp.type", "LogAppendTime"),
     ] {
         let topic = NewTopic { configs: configs(key, value), ..NewTopic::new(name, 1) };
-        rig.state.create_topic(rig.now, &topic).unwrap();
+        rig.create(&topic).unwrap();
     }
     assert_eq!(
         code_of(&mut rig, "small", 0, batch(&["x".repeat(100).as_str()])),
@@ -129,7 +129,7 @@ fn the_topic_of_groups_is_not_for_clients() {
 fn a_compacted_topic_keeps_the_newest_record_of_each_key_at_its_offset() {
     let mut rig = Rig::new(1, &[]);
     let configs = vec![("cleanup.policy".to_owned(), "compact".to_owned())];
-    rig.state.create_topic(rig.now, &NewTopic { configs, ..NewTopic::new("t", 1) }).unwrap();
+    rig.create(&NewTopic { configs, ..NewTopic::new("t", 1) }).unwrap();
     let conn = rig.connect(1);
     let filler = vec![b'x'; 100_000];
     for round in 0..100i64 {

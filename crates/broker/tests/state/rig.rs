@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tontine_broker::disk::SimulatedDisk;
 use tontine_broker::{
-    BrokerConfig, BrokerOutput, BrokerState, Closing, ConnId, NewTopic, Node, NodeId, StoreError,
+    BrokerConfig, BrokerOutput, BrokerState, Closing, ConnId, NewTopic, Node, NodeId, StoreError, Work,
 };
 use tontine_group::Instant;
 use tontine_wire::api::fetch::{FetchPartition, FetchRequest, FetchResponse, FetchTopic, PartitionData};
@@ -16,7 +16,7 @@ use tontine_wire::api::produce::{
 use tontine_wire::api::{ApiKey, Call, Request, Response};
 use tontine_wire::header::RequestHeader;
 use tontine_wire::records::{BatchBuilder, Compression, RecordBatch};
-use tontine_wire::{Uuid, frame};
+use tontine_wire::{ErrorCode, Uuid, frame};
 
 fn some_nodes(count: i32) -> BTreeMap<NodeId, Node> {
     (1..=count).map(|id| (id, Node::new("localhost", 9000 + id as u16))).collect()
@@ -32,6 +32,8 @@ pub(crate) struct Rig {
     asked: BTreeMap<ConnId, (ApiKey, i16)>,
     answers: BTreeMap<ConnId, VecDeque<Response>>,
     pub(crate) closed: Vec<(ConnId, Closing)>,
+    /// Work that is not done before the test says so; `None`: it is done at once.
+    pub(crate) work: Option<VecDeque<Work>>,
 }
 
 impl Rig {
@@ -60,7 +62,9 @@ impl Rig {
             let _ = config.set(key, value).unwrap();
         }
         let disk = Arc::new(disk.clone());
-        Ok(Self::of(BrokerState::open(config, some_nodes(nodes), seed, START_MS, disk)?))
+        let mut state = BrokerState::open(config, some_nodes(nodes), seed, START_MS, disk)?;
+        state.work_off(Instant::ZERO);
+        Ok(Self::of(state))
     }
 
     fn of(state: BrokerState) -> Self {
@@ -71,6 +75,7 @@ impl Rig {
             asked: BTreeMap::new(),
             answers: BTreeMap::new(),
             closed: Vec::new(),
+            work: None,
         }
     }
 
@@ -82,7 +87,27 @@ impl Rig {
     }
 
     pub(crate) fn topic(&mut self, name: &str, partitions: i32) -> Uuid {
-        self.state.create_topic(self.now, &NewTopic::new(name, partitions)).unwrap()
+        self.create(&NewTopic::new(name, partitions)).unwrap()
+    }
+
+    /// Creates a topic and waits until that is durable.
+    pub(crate) fn create(&mut self, topic: &NewTopic) -> Result<Uuid, (ErrorCode, String)> {
+        let created = self.state.create_topic(self.now, topic);
+        self.drain();
+        created.and_then(|id| match self.state.metadata_is_pending() {
+            true => Err((ErrorCode::KAFKA_STORAGE_ERROR, "it is not durable".into())),
+            false => Ok(id),
+        })
+    }
+
+    /// Deletes a topic and waits until that is durable.
+    pub(crate) fn delete(&mut self, topic: &str) -> Result<(), ErrorCode> {
+        let deleted = self.state.delete_topic(self.now, topic);
+        self.drain();
+        deleted.and_then(|()| match self.state.metadata_is_pending() {
+            true => Err(ErrorCode::KAFKA_STORAGE_ERROR),
+            false => Ok(()),
+        })
     }
 
     pub(crate) fn connect(&mut self, node: NodeId) -> ConnId {
@@ -113,10 +138,24 @@ impl Rig {
                     self.answers.entry(conn).or_default().push_back(response);
                 }
                 BrokerOutput::Disconnect { conn, why } => self.closed.push((conn, why)),
+                BrokerOutput::Work(work) => match &mut self.work {
+                    Some(kept) => kept.push_back(work),
+                    None => self.state.handle_done(self.now, work.run()),
+                },
                 BrokerOutput::Silent { .. } | BrokerOutput::Transition(_) => {}
                 BrokerOutput::Wait(deadline) => return deadline,
             }
         }
+    }
+
+    /// Does one piece of the work that was kept. Whether there was one.
+    pub(crate) fn work_once(&mut self, at: usize) -> bool {
+        let Some(kept) = self.work.as_mut().filter(|kept| !kept.is_empty()) else { return false };
+        let at = at % kept.len();
+        let work = kept.remove(at).unwrap();
+        self.state.handle_done(self.now, work.run());
+        self.drain();
+        true
     }
 
     /// What has been answered on a connection, if anything.
