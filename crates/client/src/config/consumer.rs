@@ -36,7 +36,7 @@ table_with_network_rows! {
         group_instance_id: Option<String> = None, "group.instance.id", Range::NotBlank, Both,
             "A name that stays over restarts: the member's partitions wait for it until session.timeout.ms instead of moving.";
         group_protocol: GroupProtocol = GroupProtocol::Classic, "group.protocol", Range::Any, Both,
-            "Which of Kafka's group protocols to speak. `consumer` (KIP-848) needs a broker that has it (Apache Kafka 4.0 and later, or the embedded broker); `consumer,classic` falls back to the classic one, with `cooperative-sticky` unless partition.assignment.strategy says otherwise, where it has not.";
+            "Which of Kafka's group protocols to speak. `consumer` (KIP-848) needs a broker that has it (Apache Kafka 4.0 and later, or the embedded broker); `consumer,classic` falls back to the classic one, with `cooperative-sticky` unless partition.assignment.strategy says otherwise, where it has not, or where the group has classic members and the broker does not move it (`group.consumer.migration.policy`).";
         group_remote_assignor: Option<String> = None, "group.remote.assignor", Range::NotBlank, Consumer,
             "The coordinator's assignor; it chooses one itself when this is not set.";
         partition_assignment_strategy: Vec<String> = vec!["range".to_owned(), "cooperative-sticky".to_owned()],

@@ -17,7 +17,10 @@ use tontine_group::{
         self, Callback, CommitRefusal, Due, Member, MemberConfig, MemberError, MembershipOperation, Output,
     },
 };
-use tontine_wire::api::{ApiKey, Response};
+use tontine_wire::{
+    ErrorCode,
+    api::{ApiKey, Response},
+};
 
 /// The consumer's group.
 #[derive(Debug)]
@@ -162,6 +165,7 @@ impl ConsumerState {
                 let fatal = error.is_fatal();
                 self.tell(Tell::Failed { error: member_error(error), fatal });
             }
+            member::Event::Warned(warning) => self.tell(Tell::Warned(warning.to_string().into())),
             member::Event::Left => self.left(),
             member::Event::Transition(transition) => {
                 self.tell(Tell::Happened(Happening::Transition(transition)))
@@ -345,6 +349,9 @@ fn member_error(error: MemberError) -> Error {
             Error::Fenced(error.to_string().into())
         }
         MemberError::Refused { api, code } => Error::broker(code, api, None),
+        MemberError::NothingInCommon { api, .. } => {
+            Error::broker(ErrorCode::INCONSISTENT_GROUP_PROTOCOL, api, Some(error.to_string()))
+        }
         MemberError::Rejected { api, code, message } => {
             Error::broker(code, api, Some(message).filter(|message| !message.is_empty()))
         }

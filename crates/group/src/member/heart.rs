@@ -16,6 +16,9 @@ use std::time::Duration;
 const QUICK: Duration = Duration::from_millis(100);
 /// How many heartbeats come that quickly before the gap doubles each time.
 const QUICK_BEATS: u32 = 10;
+/// How many heartbeats may go out without waiting for their time, until time has passed: much more than any rebalance
+/// needs, but a coordinator that says something else in every answer is not asked as fast as the network allows.
+const AT_ONCE: u32 = 20;
 /// The longest gap of a member that expects partitions others have to let go of first.
 const EXPECTANT: Duration = Duration::from_millis(200);
 
@@ -37,6 +40,8 @@ pub(crate) struct Heart {
     /// Until when partitions are expected that others still have.
     expectant_until: Instant,
     in_flight: Option<(Ticket, Membership)>,
+    /// How many heartbeats may go out before their time; one more each [`QUICK`] since then.
+    at_once: (u32, Instant),
 }
 
 impl Heart {
@@ -55,6 +60,7 @@ impl Heart {
             quick: None,
             expectant_until: Instant::ZERO,
             in_flight: None,
+            at_once: (AT_ONCE, Instant::ZERO),
         }
     }
 
@@ -116,6 +122,21 @@ impl Heart {
     /// Whether a heartbeat should go out now.
     pub(crate) fn is_due(&self, now: Instant) -> bool {
         self.in_flight.is_none() && now >= self.next
+    }
+
+    /// There is something to say before the next heartbeat is due: whether it may go out now. If not it goes out soon.
+    pub(crate) fn may_speak_at_once(&mut self, now: Instant) -> bool {
+        let (left, since) = &mut self.at_once;
+        let regained = (now - *since).as_millis() / QUICK.as_millis();
+        if let Ok(regained @ 1..) = u32::try_from(regained.min(u128::from(AT_ONCE))) {
+            (*left, *since) = ((*left + regained).min(AT_ONCE), now);
+        }
+        let may = *left > 0;
+        match may {
+            true => *left -= 1,
+            false => self.next = self.next.min(*since + QUICK),
+        }
+        may
     }
 
     pub(crate) fn sent(&mut self, now: Instant, ticket: Ticket, membership: Membership, jitter: &mut Jitter) {

@@ -35,7 +35,9 @@ mod watch;
 pub use callback::{Callback, Due, Granted, Occasion, Revocation};
 pub use config::{GroupProtocol, MemberConfig};
 pub use leader::{Plan, Planning};
-pub use output::{CommitRefusal, Deadline, Event, MemberError, Output, SendError, Ticket, Transition, Why};
+pub use output::{
+    CommitRefusal, Deadline, Event, MemberError, Output, SendError, Ticket, Transition, Warning, Why,
+};
 
 use crate::{Cause, Instant, TopicPartition, assignor::RebalanceProtocol, ids::Membership, topics::Topics};
 use classic::Classic;

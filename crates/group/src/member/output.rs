@@ -2,7 +2,7 @@
 
 use super::{MemberState, callback::Due, leader::Planning};
 use crate::{Cause, Instant};
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use std::{collections::BTreeSet, fmt, sync::Arc, time::Duration};
 use tontine_wire::{ErrorCode, api::Request};
 
 /// Ties an answer to its request. Each is used once.
@@ -78,6 +78,8 @@ pub enum Event {
     CallbackDue(Due),
     /// To be returned by the application's next poll.
     Error(MemberError),
+    /// The log should know, and whoever reads it.
+    Warned(Warning),
     /// The member has left the group (or never was in it): [`super::Member::leave`] or `unsubscribe` is complete.
     Left,
     /// The state changed.
@@ -95,6 +97,46 @@ pub struct Transition {
     pub cause: Option<Cause>,
     /// The generation the member is in; `None` when it is in none.
     pub generation: Option<i32>,
+}
+
+/// What is no error yet, but nothing that should go on in silence.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Warning {
+    /// The member waits for its instance id.
+    InstanceHeld {
+        /// `group.instance.id`.
+        instance: String,
+        /// How long it has waited.
+        waited: Duration,
+        /// How much longer it will.
+        left: Duration,
+    },
+    /// It goes on with the classic protocol.
+    FallsBack {
+        /// Why the other cannot be had.
+        why: String,
+    },
+}
+
+impl fmt::Display for Warning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::InstanceHeld { instance, waited, left } => write!(
+                f,
+                "group.instance.id `{instance}` belongs to another consumer, or to a former session of this one: waiting until \
+                 that has left or its session is over, for {} s so far and at most {} s more; if another consumer runs with \
+                 this id, close it or give each its own",
+                waited.as_secs(),
+                left.as_secs()
+            ),
+            Self::FallsBack { why } => {
+                write!(
+                    f,
+                    "going on with the classic protocol, as group.protocol=consumer,classic allows: {why}"
+                )
+            }
+        }
+    }
 }
 
 /// Why a request has no answer.
@@ -118,11 +160,9 @@ pub enum SendError {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MemberError {
     /// Another member with the same `group.instance.id` took over. Final: nothing but close is left.
-    #[error(
-        "another consumer with group.instance.id `{instance}` has taken over; close this one and give each its own id"
-    )]
+    #[error("{}", fenced(.instance))]
     InstanceFenced {
-        /// `group.instance.id`.
+        /// `group.instance.id`; empty when the member has none, and is told so all the same.
         instance: String,
     },
     /// The coordinator refuses the member. The next poll tries again.
@@ -164,6 +204,19 @@ pub enum MemberError {
          to a pattern that this client resolves"
     )]
     RegexUnsupported,
+    /// The group and this member have no way in common to deal partitions. The next poll tries again.
+    #[error(
+        "the group cannot take this member in: its members have to agree on an assignor, and this one offers only {offers}; \
+         compare partition.assignment.strategy with that of the others. A group whose members use group.protocol=consumer \
+         takes classic ones in only while the broker's group.consumer.migration.policy allows it; use group.protocol=consumer \
+         there. A group of something else than consumers, like Kafka Connect, never does: use another group.id"
+    )]
+    NothingInCommon {
+        /// The request.
+        api: &'static str,
+        /// The assignors of this member.
+        offers: String,
+    },
     /// The coordinator does not speak the classic group protocol.
     #[error("the broker does not support {api}")]
     Unsupported {
@@ -222,4 +275,15 @@ pub enum CommitRefusal {
     /// Another member with the same `group.instance.id` took over.
     #[error("another consumer with the same group.instance.id has taken over")]
     Fenced,
+}
+
+fn fenced(instance: &str) -> String {
+    if instance.is_empty() {
+        return "the coordinator says that another consumer has taken this one's group.instance.id over, though it has none; \
+                close it and start another one"
+            .to_owned();
+    }
+    format!(
+        "another consumer with group.instance.id `{instance}` has taken over; close this one and give each its own id"
+    )
 }

@@ -77,7 +77,7 @@ impl Client {
                 }
                 Output::Event(Event::Error(error)) => panic!("{error}"),
                 Output::Plan(_) => panic!("nobody leads a group of this protocol"),
-                Output::Event(Event::CallbackDue(_) | Event::Transition(_)) => {}
+                Output::Event(Event::CallbackDue(_) | Event::Transition(_) | Event::Warned(_)) => {}
                 Output::Wait(deadline) => {
                     self.wake = deadline.map(|deadline| deadline.at.max(now));
                     return;

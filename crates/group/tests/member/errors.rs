@@ -79,7 +79,6 @@ fn an_unknown_member_joins_as_a_new_one_and_in_a_round_loses_what_it_had() {
 fn what_the_application_has_to_see_is_thrown_once_and_tried_again_at_its_next_poll() {
     for code in [
         ErrorCode::GROUP_AUTHORIZATION_FAILED,
-        ErrorCode::INCONSISTENT_GROUP_PROTOCOL,
         ErrorCode::INVALID_SESSION_TIMEOUT,
         ErrorCode::INVALID_GROUP_ID,
         ErrorCode::GROUP_MAX_SIZE_REACHED,
@@ -201,7 +200,7 @@ fn a_sync_that_meets_another_coordinator_is_repeated_there_without_another_round
 
 #[test]
 fn a_sync_refused_for_good_is_an_error() {
-    for code in [ErrorCode::GROUP_AUTHORIZATION_FAILED, ErrorCode::INCONSISTENT_GROUP_PROTOCOL] {
+    for code in [ErrorCode::GROUP_AUTHORIZATION_FAILED, ErrorCode::INVALID_REQUEST] {
         let mut rig = eager();
         rig.subscribe(&["t"]).poll().follow(1).refuse_sync(code);
         assert_eq!(rig.errors, [MemberError::Refused { api: "SyncGroup", code }]);
@@ -321,5 +320,25 @@ fn while_a_join_is_parked_heartbeats_cannot_end_the_membership() {
         assert_eq!((rig.member.state(), rig.run()), (MemberState::Joining, Vec::new()), "the join will tell");
         rig.answer(ticket, joined("m1", 2, "leader", Vec::new())).give(SHARE);
         assert_eq!(rig.run(), ["A()"]);
+    }
+}
+
+#[test]
+fn a_group_that_has_no_assignor_in_common_is_an_error_that_says_what_to_compare() {
+    for at_join in [true, false] {
+        let mut rig = cooperative();
+        rig.subscribe(&["t"]).poll();
+        if at_join {
+            rig.refuse_join(ErrorCode::INCONSISTENT_GROUP_PROTOCOL);
+        } else {
+            rig.follow(1).refuse_sync(ErrorCode::INCONSISTENT_GROUP_PROTOCOL);
+        }
+        let said = rig.errors[0].to_string();
+        assert!(
+            !rig.errors[0].is_fatal()
+                && said.contains("only deal;")
+                && said.contains("group.protocol=consumer"),
+            "{said}"
+        );
     }
 }

@@ -10,7 +10,7 @@ use tontine_group::{
     assignor::{Assignor, MemberSubscription, RebalanceProtocol},
     member::{
         Callback, Event, Member, MemberConfig, MemberError, MemberState, Output, Planning, SendError, Ticket,
-        Transition,
+        Transition, Warning,
     },
     topics::Topics,
 };
@@ -56,6 +56,7 @@ pub(crate) struct Rig {
     pub(crate) requests: VecDeque<(Ticket, Request)>,
     pub(crate) transitions: Vec<Transition>,
     pub(crate) errors: Vec<MemberError>,
+    pub(crate) warnings: Vec<Warning>,
     pub(crate) left: usize,
     pub(crate) lookups: usize,
     pub(crate) refreshes: Vec<BTreeSet<Arc<str>>>,
@@ -106,6 +107,7 @@ impl Rig {
             requests: VecDeque::new(),
             transitions: Vec::new(),
             errors: Vec::new(),
+            warnings: Vec::new(),
             left: 0,
             lookups: 0,
             refreshes: Vec::new(),
@@ -128,6 +130,7 @@ impl Rig {
                 Output::Plan(planning) => self.member.handle_plan(self.now, planning.run()),
                 Output::Event(Event::CallbackDue(_)) => self.announced += 1,
                 Output::Event(Event::Error(error)) => self.errors.push(error),
+                Output::Event(Event::Warned(warning)) => self.warnings.push(warning),
                 Output::Event(Event::Left) => self.left += 1,
                 Output::Event(Event::Transition(transition)) => self.transitions.push(transition),
                 Output::Wait(deadline) => return deadline,

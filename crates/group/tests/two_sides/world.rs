@@ -414,7 +414,7 @@ impl World {
                     let told = format!("{:?} -> {:?} in {:?}, {:?}", t.from, t.to, t.generation, t.cause);
                     self.clients[client].history.push((self.now, told));
                 }
-                Output::Event(Event::CallbackDue(_)) => {}
+                Output::Event(Event::CallbackDue(_) | Event::Warned(_)) => {}
                 Output::Wait(deadline) => {
                     let wake = deadline.map(|deadline| deadline.at.max(self.now));
                     if let Some(at) = wake

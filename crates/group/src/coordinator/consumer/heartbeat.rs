@@ -246,6 +246,10 @@ impl Heartbeat<'_> {
     fn updated(&self, before: &ConsumerMember) -> ConsumerMember {
         let request = self.request;
         let mut member = before.clone();
+        // Whoever joins again may be static from now on; between joins no unknown instance id gets as far as here.
+        if let Some(instance) = request.instance_id.as_deref() {
+            member.instance_id = Some(instance.into());
+        }
         if let Some(names) = &request.subscribed_topic_names {
             member.names = names.iter().cloned().collect();
         }

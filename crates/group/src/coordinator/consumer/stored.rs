@@ -140,11 +140,12 @@ impl StoredConsumer {
     fn apply_member(&mut self, id: &str, value: &ConsumerGroupMemberMetadataValue) {
         let id: Arc<str> = id.into();
         let instance = value.instance_id.as_deref().map(Arc::from);
-        if let Some(instance) = &instance {
-            self.instances.insert(Arc::clone(instance), id.clone());
-        }
         if let Some(before) = self.members.get(&id) {
             self.tally.remove(before);
+            forget_instance(&mut self.instances, before, &id);
+        }
+        if let Some(instance) = &instance {
+            self.instances.insert(Arc::clone(instance), id.clone());
         }
         let member = self.members.entry(id).or_default();
         member.instance_id = instance;
@@ -189,11 +190,7 @@ impl StoredConsumer {
         self.disown(id);
         let Some(member) = self.members.remove(id) else { return };
         self.tally.remove(&member);
-        if let Some(instance) = &member.instance_id
-            && self.instances.get(instance).is_some_and(|owner| **owner == *id)
-        {
-            self.instances.remove(instance);
-        }
+        forget_instance(&mut self.instances, &member, id);
     }
 
     fn disown(&mut self, id: &str) {
@@ -218,6 +215,15 @@ impl StoredConsumer {
     /// What a member is to have; nothing when it was not dealt with yet.
     pub fn target(&self, member: &str) -> Partitions {
         self.targets.get(member).cloned().unwrap_or_default()
+    }
+}
+
+/// The member is not this instance any more, unless somebody else is already.
+fn forget_instance(instances: &mut BTreeMap<Arc<str>, Arc<str>>, member: &ConsumerMember, id: &str) {
+    if let Some(instance) = &member.instance_id
+        && instances.get(instance).is_some_and(|owner| **owner == *id)
+    {
+        instances.remove(instance);
     }
 }
 

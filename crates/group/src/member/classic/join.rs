@@ -119,8 +119,17 @@ impl Classic {
                 self.retry_later(now);
             }
             code if code.is_retriable() => self.retry_later(now),
-            code => self.join_failed(now, MemberError::Refused { api: API, code }),
+            code => self.join_failed(now, self.refusal(API, code)),
         }
+    }
+
+    /// What the application hears of a code.
+    pub(super) fn refusal(&self, api: &'static str, code: ErrorCode) -> MemberError {
+        if code != ErrorCode::INCONSISTENT_GROUP_PROTOCOL {
+            return MemberError::Refused { api, code };
+        }
+        let names: Vec<&str> = self.config.assignors.iter().map(|assignor| assignor.name()).collect();
+        MemberError::NothingInCommon { api, offers: names.join(", ") }
     }
 
     /// The application has to see this; its next poll tries again.
@@ -199,7 +208,7 @@ impl Classic {
         let foreign = response.protocol_type.as_ref().is_some_and(|kind| kind != PROTOCOL_TYPE);
         let assignor = response.protocol_name.clone().unwrap_or_default();
         if foreign || self.config.assignor(&assignor).is_none() {
-            return Err(MemberError::Refused { api: API, code: ErrorCode::INCONSISTENT_GROUP_PROTOCOL });
+            return Err(self.refusal(API, ErrorCode::INCONSISTENT_GROUP_PROTOCOL));
         }
         if response.member_id.is_empty() || response.generation_id < 0 {
             return Err(nonsense("it names no member or no generation"));

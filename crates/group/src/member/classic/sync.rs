@@ -123,7 +123,7 @@ impl Classic {
                 self.retry_later(now);
             }
             code if code.is_retriable() => self.retry_later(now),
-            code => self.join_failed(now, MemberError::Refused { api: API, code }),
+            code => self.join_failed(now, self.refusal(API, code)),
         }
     }
 
@@ -143,7 +143,7 @@ impl Classic {
         let kind = response.protocol_type.as_ref().is_some_and(|kind| kind != PROTOCOL_TYPE);
         let name = response.protocol_name.as_ref().is_some_and(|name| *name != syncing.assignor);
         if kind || name {
-            return Err(MemberError::Refused { api: API, code: ErrorCode::INCONSISTENT_GROUP_PROTOCOL });
+            return Err(self.refusal(API, ErrorCode::INCONSISTENT_GROUP_PROTOCOL));
         }
         Ok(())
     }

@@ -7,11 +7,11 @@
 //! member hears until its former session is over, and an error that this version does not know but that can pass is waited
 //! for.
 
-use super::{Consumer, Places, Reconciling, State};
+use super::{Consumer, Places, Reconciling, State, Unreleased};
 use crate::{
     Cause, Instant,
     ids::Membership,
-    member::{GroupProtocol, MemberError, SendError},
+    member::{Event, GroupProtocol, MemberError, SendError, Warning},
 };
 use std::time::Duration;
 use tontine_wire::{
@@ -24,6 +24,9 @@ const API: &str = "ConsumerGroupHeartbeat";
 /// How much longer than a session a static member waits for the end of its former one: with the default it is the longest
 /// session that a broker allows by default.
 const FORMER_SESSION_GRACE: Duration = Duration::from_secs(15);
+
+/// How long after a warning that it waits for that it warns again, at least.
+const WARNING_GAP: Duration = Duration::from_secs(15);
 
 impl Consumer {
     pub(super) fn heartbeat_answered(
@@ -78,7 +81,7 @@ impl Consumer {
         if !self.is_in_group() || answer.member_epoch <= 0 {
             return;
         }
-        self.unreleased_since = None;
+        self.unreleased = None;
         self.heart.heard(now);
         if self.epoch.is_some() {
             self.rejoin_backoff.reset();
@@ -133,6 +136,7 @@ impl Consumer {
             }
             ErrorCode::FENCED_INSTANCE_ID | ErrorCode::UNRELEASED_INSTANCE_ID => self.fenced_by_twin(code),
             ErrorCode::UNSUPPORTED_VERSION => self.not_supported(),
+            ErrorCode::GROUP_ID_NOT_FOUND => self.not_of_this_protocol(code, message),
             ErrorCode::TOPIC_AUTHORIZATION_FAILED => {
                 self.heart.failed(now, &mut self.jitter);
                 self.report_error(MemberError::Refused { api: API, code });
@@ -147,16 +151,45 @@ impl Consumer {
     }
 
     fn may_wait_for_former_self(&mut self, now: Instant) -> bool {
-        let since = *self.unreleased_since.get_or_insert(now);
-        now < since + self.config.session_timeout + FORMER_SESSION_GRACE
+        let waiting = self.unreleased.get_or_insert(Unreleased { since: now, warn_at: now });
+        let until = waiting.since + self.config.session_timeout + FORMER_SESSION_GRACE;
+        let waits = now < until;
+        if waits && now >= waiting.warn_at {
+            let waited = now - waiting.since;
+            waiting.warn_at = now + WARNING_GAP.max(waited.saturating_mul(2));
+            let instance = self.config.instance_id.clone().unwrap_or_default();
+            let warning = Warning::InstanceHeld { instance, waited, left: until - now };
+            self.outbox.event(Event::Warned(warning));
+        }
+        waits
     }
 
     /// The broker does not have the protocol, or it is switched off. Kafka's client gives up as well, unless it is told
     /// what to do instead.
     fn not_supported(&mut self) {
-        self.unsupported = true;
-        if self.config.protocol != GroupProtocol::ConsumerOrClassic {
-            self.give_up(MemberError::ProtocolUnsupported);
+        self.give_way_or_up(MemberError::ProtocolUnsupported);
+    }
+
+    /// The group is a classic one, with members, and the broker does not move it: the only way into it is that of its
+    /// members.
+    fn not_of_this_protocol(&mut self, code: ErrorCode, message: String) {
+        let message = format!(
+            "{message} The group has members of the classic protocol: set group.protocol=classic, or consumer,classic to \
+             speak whichever the group does, or wait until they have left"
+        );
+        self.give_way_or_up(MemberError::Rejected {
+            api: API,
+            code,
+            message: message.trim_start().to_owned(),
+        });
+    }
+
+    fn give_way_or_up(&mut self, error: MemberError) {
+        let leaving = matches!(self.state, State::Leaving(_));
+        if leaving || self.config.protocol != GroupProtocol::ConsumerOrClassic {
+            return self.give_up(error);
         }
+        self.unsupported = true;
+        self.outbox.event(Event::Warned(Warning::FallsBack { why: error.to_string() }));
     }
 }

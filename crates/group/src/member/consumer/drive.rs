@@ -105,7 +105,8 @@ impl Consumer {
         if !self.is_beating() || !self.has_coordinator() || self.heart.is_waiting() {
             return;
         }
-        if !self.speak && !self.heart.is_due(now) {
+        let due = self.heart.is_due(now) || (self.speak && self.heart.may_speak_at_once(now));
+        if !due {
             return;
         }
         self.speak = false;

@@ -48,10 +48,6 @@ impl Places {
     fn contains(&self, topic: Uuid, partition: i32) -> bool {
         self.0.get(&topic).is_some_and(|partitions| partitions.contains(&partition))
     }
-
-    fn topics(&self) -> impl Iterator<Item = Uuid> {
-        self.0.keys().copied()
-    }
 }
 
 /// What is owned, as callbacks have told the application.
@@ -102,13 +98,16 @@ impl Holdings {
         self.names.iter().filter(|name| !places.contains(self.id(name), name.partition)).cloned().collect()
     }
 
-    /// What is in these places and not owned, as far as the names of the topics are known. A partition whose namesake of a
-    /// deleted topic is still owned has to wait until that is given up.
+    /// What is in these places and not owned, as far as the names of the topics, and the partitions, are known. A partition
+    /// whose namesake of a deleted topic is still owned has to wait until that is given up.
     pub(super) fn missing(&self, places: &Places, names: &Names) -> BTreeMap<TopicPartition, Uuid> {
         let mut missing = BTreeMap::new();
         for (id, partitions) in &places.0 {
             let Some(topic) = self.name(*id).or_else(|| names.get(*id)) else { continue };
             for partition in partitions {
+                if !names.may_have(*id, *partition) {
+                    continue;
+                }
                 let name = TopicPartition::new(topic.clone(), *partition);
                 let has_namesake = self.ids.get(topic).is_some_and(|known| known != id);
                 if !has_namesake && !self.names.contains(&name) {
@@ -119,9 +118,12 @@ impl Holdings {
         missing
     }
 
-    /// Whether the names of some topics are not known.
+    /// Whether all topics have names, and all partitions exist.
     pub(super) fn knows_all(&self, places: &Places, names: &Names) -> bool {
-        places.topics().all(|id| self.name(id).is_some() || names.get(id).is_some())
+        places.0.iter().all(|(id, partitions)| {
+            (self.name(*id).is_some() || names.get(*id).is_some())
+                && partitions.last().is_none_or(|last| names.may_have(*id, *last))
+        })
     }
 
     /// A topic of which something is owned has a name also when it is deleted.
@@ -130,18 +132,23 @@ impl Holdings {
     }
 }
 
-/// The names of topic ids, from metadata.
+/// The names of topic ids and how many partitions each has, from metadata.
 #[derive(Debug, Default)]
-pub(super) struct Names(BTreeMap<Uuid, Arc<str>>);
+pub(super) struct Names(BTreeMap<Uuid, (Arc<str>, i32)>);
 
 impl Names {
     pub(super) fn of(topics: &Topics) -> Self {
         let known = topics.iter().filter(|(_, topic)| !topic.id.is_zero());
-        Self(known.map(|(name, topic)| (topic.id, name.clone())).collect())
+        Self(known.map(|(name, topic)| (topic.id, (name.clone(), topic.partitions))).collect())
     }
 
     fn get(&self, id: Uuid) -> Option<&Arc<str>> {
-        self.0.get(&id)
+        self.0.get(&id).map(|(name, _)| name)
+    }
+
+    /// A partition that the metadata do not have is a new one, or none: nobody knows before the next metadata.
+    fn may_have(&self, id: Uuid, partition: i32) -> bool {
+        self.0.get(&id).is_none_or(|(_, partitions)| partition < *partitions)
     }
 }
 
@@ -183,6 +190,16 @@ mod tests {
         held.add(held.missing(&told, &names(&[("t", 1)])));
         assert_eq!(held.names().len(), 1);
         assert!(held.knows_all(&places(&[(1, 0), (1, 1)]), &Names::default()));
+    }
+
+    #[test]
+    fn a_partition_that_the_metadata_do_not_have_is_set_aside() {
+        let mut held = Holdings::default();
+        let told = places(&[(1, 3), (1, 4), (1, i32::MAX)]);
+        let names = names(&[("t", 1)]);
+        assert!(!held.knows_all(&told, &names) && held.knows_all(&places(&[(1, 3)]), &names));
+        held.add(held.missing(&told, &names));
+        assert_eq!(held.names().iter().map(|name| name.partition).collect::<Vec<_>>(), [3]);
     }
 
     #[test]

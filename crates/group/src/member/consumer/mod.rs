@@ -83,8 +83,8 @@ pub(super) struct Consumer {
     /// Not to be joined again before: a coordinator that expels the member each time must not keep both busy.
     rejoin_at: Instant,
     rejoin_backoff: Backoff,
-    /// Since when the coordinator says that a former self of this static member still has the instance id.
-    unreleased_since: Option<Instant>,
+    /// The coordinator says that a former self of this static member still has the instance id.
+    unreleased: Option<Unreleased>,
     /// A twin has the instance id.
     fenced: bool,
     /// The broker does not speak the protocol.
@@ -130,7 +130,7 @@ impl Consumer {
             farewell: None,
             rejoin_at: Instant::ZERO,
             rejoin_backoff: backoff.clone(),
-            unreleased_since: None,
+            unreleased: None,
             fenced: false,
             unsupported: false,
             announced: Announced::default(),
@@ -338,6 +338,14 @@ impl Consumer {
     fn ask_metadata(&mut self) {
         self.outbox.push(Output::RefreshTopics { topics: self.interest.clone() });
     }
+}
+
+/// A wait for an instance id.
+#[derive(Debug)]
+struct Unreleased {
+    since: Instant,
+    /// When to say so again.
+    warn_at: Instant,
 }
 
 /// What a membership of the classic protocol begins with when it takes the place of one that found no coordinator for the

@@ -209,16 +209,77 @@ fn both_protocols_go_on_with_the_classic_one_where_there_is_no_other() {
 }
 
 #[test]
+fn a_classic_group_that_is_not_moved_is_joined_as_what_it_is_or_is_a_clear_error() {
+    let mut rig = consumer();
+    rig.subscribe(&["a"]).poll();
+    rig.refuse(ErrorCode::GROUP_ID_NOT_FOUND);
+    let said = rig.errors[0].to_string();
+    assert!(
+        rig.errors[0].is_fatal() && said.contains("because") && said.contains("consumer,classic"),
+        "{said}"
+    );
+
+    let mut rig = consumer_with(|config| {
+        config.protocol = GroupProtocol::ConsumerOrClassic;
+        let dealer = crate::rig::Dealer("deal", tontine_group::assignor::RebalanceProtocol::Cooperative);
+        config.assignors = vec![std::sync::Arc::new(dealer)];
+    });
+    rig.at_rest(&[(A, 0)]);
+    rig.refuse(ErrorCode::GROUP_ID_NOT_FOUND);
+    assert_eq!(rig.member.protocol(), GroupProtocol::Consumer, "an established member was put out first");
+    assert_eq!(rig.run(), ["L(a-0)"]);
+    rig.refuse(ErrorCode::GROUP_ID_NOT_FOUND);
+    assert_eq!(rig.member.protocol(), GroupProtocol::Classic);
+    assert_eq!(rig.warnings.len(), 1);
+    let said = rig.warnings[0].to_string();
+    assert!(rig.errors.is_empty() && said.contains("classic protocol") && said.contains("because"), "{said}");
+    rig.follow(1).give(&[("a", 0)]);
+    assert_eq!(rig.run(), ["A(a-0)"]);
+}
+
+#[test]
+fn a_dynamic_member_that_is_taken_for_a_static_one_is_told_so() {
+    let mut rig = consumer();
+    rig.at_rest(&[(A, 0)]);
+    rig.refuse(ErrorCode::FENCED_INSTANCE_ID);
+    let said = rig.errors[0].to_string();
+    assert!(
+        rig.errors[0].is_fatal() && said.contains("though it has none") && !said.contains("``"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_coordinator_that_says_something_else_each_time_is_not_asked_without_a_pause() {
+    let mut rig = consumer();
+    rig.at_rest(&[(A, 0)]);
+    let (from, mut asked) = (rig.now, 0);
+    while rig.now < from + Duration::from_secs(20) {
+        let (ticket, _) = rig.beat();
+        asked += 1;
+        rig.answer(ticket, answer(2 + asked, Some(&[(A, asked % 4)])));
+        rig.run();
+        rig.poll();
+    }
+    assert!((20..450).contains(&asked), "{asked} heartbeats in 20 seconds");
+}
+
+#[test]
 fn a_static_member_waits_for_the_end_of_its_former_session_but_not_for_ever() {
     let mut rig = static_consumer();
     rig.subscribe(&["a"]).poll();
     let began = rig.now;
+    rig.refuse(ErrorCode::UNRELEASED_INSTANCE_ID);
+    assert_eq!(rig.warnings.len(), 1, "it does not wait in silence");
+    let said = rig.warnings[0].to_string();
+    assert!(said.contains("group.instance.id `i1`") && said.contains("60 s"), "{said}");
     while rig.errors.is_empty() {
         rig.refuse(ErrorCode::UNRELEASED_INSTANCE_ID);
         rig.poll();
     }
     assert!(rig.now - began >= Duration::from_secs(60));
     assert_eq!(rig.errors, [MemberError::InstanceInUse { instance: "i1".into() }]);
+    assert!((2..5).contains(&rig.warnings.len()), "{:?}", rig.warnings);
 
     let mut rig = static_consumer();
     rig.subscribe(&["a"]).poll();
@@ -259,6 +320,11 @@ fn an_answer_that_makes_no_sense_changes_nothing() {
         rig.tell(2, None);
         assert!(rig.now - before >= Duration::from_secs(1), "it does not spin");
     }
+    let asked = rig.refreshes.len();
+    rig.tell(3, Some(&[(A, 0), (A, 4), (A, i32::MAX)]));
+    assert_eq!(rig.refreshes.len(), asked + 1, "there may be more partitions than it knows");
+    rig.topics(topics(&[("a", A), ("b", B)]));
+    assert!(rig.run().is_empty(), "nobody hears of partitions that do not exist");
     rig.tell(i32::MAX, Some(&[(A, 0), (A, 0), (A, -3)]));
     assert_eq!((rig.epoch(), rig.run().len()), (Some(i32::MAX), 0));
 }

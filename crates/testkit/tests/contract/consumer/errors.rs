@@ -2,7 +2,7 @@
 
 use crate::group::{SOON, Work};
 use crate::mode::Mode;
-use tontine_testkit::cluster::{Cluster, Kind};
+use tontine_testkit::cluster::Cluster;
 use tontine_testkit::history::{CommitResult, Event, What};
 use tontine_testkit::invariants::Evidence;
 use tontine_testkit::member::{Commit, Member};
@@ -21,13 +21,10 @@ pub fn register(suite: &mut Suite) {
         the_coordinators_assignor_can_be_chosen,
         a_broker_without_the_protocol_is_a_clear_error,
         both_protocols_fall_back_to_the_classic_one,
+        a_classic_group_that_is_not_moved_takes_a_member_of_both_protocols,
+        a_regular_expression_that_cannot_be_read_is_a_clear_error,
+        an_expression_with_quoted_text_means_it,
     ]);
-    suite
-        .one(
-            "consumer::a_regular_expression_that_cannot_be_read_is_a_clear_error",
-            a_regular_expression_that_cannot_be_read_is_a_clear_error,
-        )
-        .only(Kind::Apache);
 }
 
 async fn work(cluster: Cluster, partitions: i32) -> Result<Work, Failure> {
@@ -112,12 +109,19 @@ async fn the_coordinators_assignor_can_be_chosen(cluster: Cluster) -> Outcome {
     Ok(())
 }
 
-/// What RE2 does not know and Rust's regular expressions do; the embedded broker has the latter.
 async fn a_regular_expression_that_cannot_be_read_is_a_clear_error(cluster: Cluster) -> Outcome {
     let work = work(cluster, 4).await?;
     let _a = Member::start(&work.history, "a", work.plan_for(&[]).pattern("a{1001}"))?;
     until_failed(&work, "egular").await?;
     ensure!(work.history.shapes("a").is_empty(), "nothing is called");
+    Ok(())
+}
+
+async fn an_expression_with_quoted_text_means_it(cluster: Cluster) -> Outcome {
+    let work = work(cluster, 4).await?;
+    let pattern = format!(r"\Q{}\E|\w{{1,249}}\d\.none", work.topic);
+    let _a = Member::start(&work.history, "a", work.plan_for(&[]).pattern(&pattern))?;
+    work.until_shared(&["a"], 4).await?;
     Ok(())
 }
 
@@ -156,6 +160,35 @@ async fn both_protocols_fall_back_to_the_classic_one(cluster: Cluster) -> Outcom
     let described = work.cluster.plain().until_group(&work.group, "Stable", 2).await?;
     ensure_eq!(described.protocol_data, "cooperative-sticky", "the assignor that the group has chosen");
     ensure_eq!(rule.count(), 2, "tries with the other protocol");
+    work.finish().await?.check()?;
+    Ok(())
+}
+
+/// As with `group.consumer.migration.policy=disabled`, which the brokers of these tests do not have.
+async fn a_classic_group_that_is_not_moved_takes_a_member_of_both_protocols(cluster: Cluster) -> Outcome {
+    let mut work = work(cluster, 4).await?;
+    work.cluster.plain().fill(&work.topic, 4, 10).await?;
+    let classic = work.plan().set("group.protocol", "classic");
+    let classic = classic.set("partition.assignment.strategy", "cooperative-sticky");
+    let _a = Member::start(&work.history, "a", classic)?;
+    work.until_shared(&["a"], 4).await?;
+    let fixed = tontine_testkit::proxy::Proxy::start(&work.cluster.bootstrap_servers())?;
+    let rule = fixed.on(
+        ApiKey::ConsumerGroupHeartbeat,
+        usize::MAX,
+        Action::AnswerCode(ErrorCode::GROUP_ID_NOT_FOUND),
+    );
+    let plan = |protocol| {
+        let plan = work.plan().set("group.protocol", protocol);
+        plan.set("bootstrap.servers", fixed.bootstrap_servers())
+    };
+    let _b = Member::start(&work.history, "b", plan("consumer,classic"))?;
+    work.until_shared(&["a", "b"], 2).await?;
+    let described = work.cluster.plain().until_group(&work.group, "Stable", 2).await?;
+    ensure_eq!(described.protocol_data, "cooperative-sticky", "the assignor that the group has chosen");
+    ensure_eq!(rule.count(), 1, "tries with the other protocol");
+    let _c = Member::start(&work.history, "c", plan("consumer"))?;
+    until_failed(&work, "consumer,classic").await?;
     work.finish().await?.check()?;
     Ok(())
 }

@@ -8,11 +8,13 @@ use tontine_testkit::invariants::Evidence;
 use tontine_testkit::member::{Member, Plan};
 use tontine_testkit::suite::{Outcome, Suite};
 use tontine_testkit::{bodies, ensure, ensure_eq};
+use tontine_wire::{ErrorCode, api::consumer_group_heartbeat::ConsumerGroupHeartbeatRequest};
 
 pub fn register(suite: &mut Suite) {
     bodies!(suite, "consumer", one: [
         a_static_member_that_closes_and_comes_back_disturbs_nobody,
         a_twin_waits_and_takes_over_when_the_other_has_left,
+        a_member_that_joins_again_with_an_instance_id_is_that_instance_from_then_on,
     ]);
     suite.short_with(
         "consumer::a_static_member_that_was_killed_comes_back_when_its_session_is_over",
@@ -78,5 +80,37 @@ async fn a_static_member_that_was_killed_comes_back_when_its_session_is_over(
     work.history.until_shared(&work.partitions, &["new"], 4, SOON).await?;
     ensure_eq!(work.history.shapes("new"), ["A(4)"], "callbacks of the one who came back");
     Evidence::of(&work.history).check()?;
+    Ok(())
+}
+
+async fn a_member_that_joins_again_with_an_instance_id_is_that_instance_from_then_on(
+    cluster: Cluster,
+) -> Outcome {
+    let topic = cluster.topic("orders", 2).await?;
+    let group = cluster.unique("late");
+    cluster.until_coordinated(&group).await?;
+    let mut connection = cluster.coordinator(&group).await?;
+    let beat = |member: &str, epoch: i32, instance: Option<&str>| ConsumerGroupHeartbeatRequest {
+        group_id: group.clone(),
+        member_id: member.to_owned(),
+        member_epoch: epoch,
+        instance_id: instance.map(str::to_owned),
+        rebalance_timeout_ms: 30_000,
+        subscribed_topic_names: Some(vec![topic.clone()]),
+        topic_partitions: (epoch == 0).then(Vec::new),
+        ..Default::default()
+    };
+    let first = connection.call(1, beat("m", 0, None)).await?;
+    ensure_eq!(first.error_code, ErrorCode::NONE, "the join of a dynamic member");
+    for instance in ["one", "two"] {
+        let again = connection.call(1, beat("m", 0, Some(instance))).await?;
+        ensure_eq!(again.error_code, ErrorCode::NONE, "its join as {instance}");
+        let on = connection.call(1, beat("m", again.member_epoch, Some(instance))).await?;
+        ensure_eq!(on.error_code, ErrorCode::NONE, "a heartbeat as {instance}");
+    }
+    let former = connection.call(1, beat("m", first.member_epoch, Some("one"))).await?;
+    ensure_eq!(former.error_code, ErrorCode::UNKNOWN_MEMBER_ID, "an instance that it was once");
+    let twin = connection.call(1, beat("n", 0, Some("two"))).await?;
+    ensure_eq!(twin.error_code, ErrorCode::UNRELEASED_INSTANCE_ID, "the join of a twin");
     Ok(())
 }
