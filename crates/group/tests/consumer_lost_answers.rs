@@ -92,3 +92,22 @@ fn two_answers_in_a_row_may_be_lost() {
     assert_eq!(kept.len(), 2);
     assert_eq!(world.beat("a", 3, Some(&kept)).member_epoch, 4);
 }
+
+#[test]
+fn a_join_that_comes_late_frees_nothing_that_its_member_uses() {
+    let mut world = World::new();
+    assert_eq!(world.beat("a", 0, None).member_epoch, 2);
+    let joined = world.beat("b", 0, None).member_epoch;
+    // Something had held it up while a second one was answered; nobody waits for its answer.
+    world.beat("a", 0, None);
+    assert_eq!(partitions(&world.beat("b", joined, Some(&[]))), [0; 0]);
+    let kept = partitions(&world.beat("a", 2, None));
+    assert_eq!(kept.len(), 3, "it hears of what it is to let go of");
+    world.beat("a", 0, None);
+    assert_eq!(partitions(&world.beat("b", joined, Some(&[]))), [0; 0]);
+    // Whoever really joins again hears what it is to have, and lets go of the rest with its first word.
+    let heard = world.beat("a", 0, None);
+    assert_eq!((heard.error_code, partitions(&heard)), (ErrorCode::NONE, kept.clone()));
+    assert_eq!(world.beat("a", heard.member_epoch, Some(&kept)).member_epoch, 3);
+    assert_eq!(partitions(&world.beat("b", joined, Some(&[]))).len(), 3);
+}

@@ -52,7 +52,8 @@ impl Consumer {
         Ok(())
     }
 
-    /// Shares every topic whose whole name matches a regular expression with the group, new ones as they appear.
+    /// Shares every topic whose whole name matches a regular expression with the group, new ones as they appear. The
+    /// expression is one of RE2, as Kafka's coordinator reads it, whichever protocol the group speaks.
     pub async fn subscribe_pattern(
         &mut self,
         pattern: &str,

@@ -8,9 +8,8 @@ use crate::{
     state::{Ask, Wanted},
     topic_name::check_topic,
 };
-use regex::Regex;
 use std::{collections::BTreeSet, sync::Arc};
-use tontine_group::{Instant, TopicPartition};
+use tontine_group::{Instant, TopicPartition, pattern::TopicPattern};
 
 /// See the module.
 #[derive(Clone, Debug, Default)]
@@ -77,13 +76,11 @@ impl Desk {
         if pattern.is_empty() {
             return Err(Error::misuse("the pattern is empty: give one that the names of topics match"));
         }
-        // The whole name has to match, as with Kafka's patterns.
-        let regex = Regex::new(pattern)
-            .and_then(|_| Regex::new(&format!("^(?:{pattern})$")))
+        let regex = TopicPattern::new(pattern)
             .map_err(|why| Error::misuse(format!("the pattern `{pattern}` cannot be read: {why}")))?;
         self.set_leaving(false);
         for (name, held) in &mut self.held {
-            held.wanted = regex.is_match(&name.topic);
+            held.wanted = regex.matches(&name.topic);
         }
         self.interest = Interest::Pattern(BTreeSet::new());
         self.tell_next_poll();

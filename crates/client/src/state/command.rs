@@ -8,9 +8,8 @@ use crate::{
     lease::{Delivery, Incarnation, LogEnd},
     offsets::{OffsetAndMetadata, Spot},
 };
-use regex::Regex;
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
-use tontine_group::{Instant, TopicPartition, ids::Membership, member::Due};
+use tontine_group::{Instant, TopicPartition, ids::Membership, member::Due, pattern::TopicPattern};
 
 /// Names a call until its answer has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -28,7 +27,7 @@ pub(crate) enum Wanted {
     /// Every topic whose name matches, internal ones left out when so configured.
     Pattern {
         /// Matches whole names.
-        regex: Regex,
+        regex: TopicPattern,
         /// As the application wrote it.
         written: Arc<str>,
     },

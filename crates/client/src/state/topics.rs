@@ -117,7 +117,7 @@ impl ConsumerState {
         let visible = metadata.topics().values().filter(|topic| topic.error.is_ok());
         let wanted = visible.filter(|topic| !(topic.is_internal && self.settings.exclude_internal_topics));
         let matching: BTreeSet<Arc<str>> =
-            wanted.filter(|topic| regex.is_match(&topic.name)).map(|topic| topic.name.clone()).collect();
+            wanted.filter(|topic| regex.matches(&topic.name)).map(|topic| topic.name.clone()).collect();
         let is_ours = group.member.protocol() == GroupProtocol::Classic;
         if is_ours && matching != *group.member.subscription() {
             group.member.subscribe(self.now, matching.clone());

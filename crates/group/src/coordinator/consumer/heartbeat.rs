@@ -19,7 +19,10 @@ use crate::{
     coordinator::{config::InForce, output::ClientInfo},
     topics::Topics,
 };
-use std::{collections::BTreeSet, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 use tontine_wire::{ErrorCode, Uuid, api::consumer_group_heartbeat::*, group_records::ClassicMemberMetadata};
 
 /// What a heartbeat meets.
@@ -354,6 +357,9 @@ impl Heartbeat<'_> {
         let taken = |topic, partition| {
             draft.group.owner(topic, partition).is_some_and(|owner| owner != id && Some(owner) != replaced)
         };
+        if !resubscribed && self.may_be_late(member, &target) {
+            return member.clone();
+        }
         let owned = self.owned();
         let step = Step {
             target: &target,
@@ -369,6 +375,18 @@ impl Heartbeat<'_> {
             after.previous_epoch = said;
         }
         after
+    }
+
+    /// Heartbeats have no numbers: a join of a known member may be one that something held up while a later one was
+    /// answered. Then the member uses what it has, must not be taken at this word, and hears nothing of the answer. So
+    /// nothing moves. Who really joins again goes on from what it had with its next word, which it says at once, as soon as
+    /// there is something to be had: without, every join is taken at its word, as in Kafka.
+    fn may_be_late(&self, member: &ConsumerMember, target: &Partitions) -> bool {
+        let keeps = |(topic, held): (&Uuid, &BTreeMap<i32, i32>)| {
+            target.get(topic).is_some_and(|target| held.keys().any(|partition| target.contains(partition)))
+        };
+        let joins_again = self.request.member_epoch == 0 && member.epoch > 0 && self.classic.is_none();
+        joins_again && member.assigned.iter().any(keeps)
     }
 
     fn response(&self, member: &ConsumerMember, tell: bool, settled: bool) -> ConsumerGroupHeartbeatResponse {
@@ -426,7 +444,7 @@ fn same_places(a: &Held, b: &Held) -> bool {
 
 fn assignment_of(held: &Held) -> Assignment {
     let topics = held.iter().filter(|(_, partitions)| !partitions.is_empty());
-    let topic = |(topic_id, partitions): (&Uuid, &std::collections::BTreeMap<i32, i32>)| TopicPartitions {
+    let topic = |(topic_id, partitions): (&Uuid, &BTreeMap<i32, i32>)| TopicPartitions {
         topic_id: *topic_id,
         partitions: partitions.keys().copied().collect(),
     };

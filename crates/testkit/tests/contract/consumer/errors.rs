@@ -10,7 +10,7 @@ use tontine_testkit::proxy::Action;
 use tontine_testkit::suite::{Outcome, Suite};
 use tontine_testkit::{Failure, bodies, ensure, ensure_eq};
 use tontine_wire::ErrorCode;
-use tontine_wire::api::ApiKey;
+use tontine_wire::api::{ApiKey, consumer_group_heartbeat::ConsumerGroupHeartbeatRequest};
 
 pub fn register(suite: &mut Suite) {
     bodies!(suite, "consumer", one: [
@@ -110,10 +110,30 @@ async fn the_coordinators_assignor_can_be_chosen(cluster: Cluster) -> Outcome {
 }
 
 async fn a_regular_expression_that_cannot_be_read_is_a_clear_error(cluster: Cluster) -> Outcome {
-    let work = work(cluster, 4).await?;
-    let _a = Member::start(&work.history, "a", work.plan_for(&[]).pattern("a{1001}"))?;
-    until_failed(&work, "egular").await?;
-    ensure!(work.history.shapes("a").is_empty(), "nothing is called");
+    let group = cluster.unique("regex");
+    cluster.until_coordinated(&group).await?;
+    let mut connection = cluster.coordinator(&group).await?;
+    let refusals = [
+        ("a{1001}", "invalid repeat count"),
+        ("[", "missing closing ]"),
+        ("a**", "invalid nested repetition operator"),
+        (r"\Z", "invalid escape sequence"),
+    ];
+    for (expression, why) in refusals {
+        let join = ConsumerGroupHeartbeatRequest {
+            group_id: group.clone(),
+            member_id: "m".to_owned(),
+            rebalance_timeout_ms: 30_000,
+            subscribed_topic_regex: Some(expression.to_owned()),
+            topic_partitions: Some(Vec::new()),
+            ..Default::default()
+        };
+        let refused = connection.call(1, join).await?;
+        ensure_eq!(refused.error_code, ErrorCode::INVALID_REGULAR_EXPRESSION, "the answer to {expression}");
+        let expected =
+            format!("SubscribedTopicRegex `{expression}` is not a valid regular expression: {why}.");
+        ensure_eq!(refused.error_message.unwrap_or_default(), expected, "what it says");
+    }
     Ok(())
 }
 
