@@ -195,6 +195,21 @@ fn a_join_that_comes_after_the_leave_makes_nobody_a_member_of_a_consumer_group()
 }
 
 #[test]
+fn an_answer_that_refuses_a_heartbeat_confirms_no_membership() {
+    let after = |code| {
+        let mut rig = static_member();
+        rig.settled(&["t"], 1, SHARE).heartbeat_says(ErrorCode::NONE);
+        let before = rig.member.confirmed();
+        rig.heartbeat_says(code);
+        rig.member.confirmed() > before
+    };
+    for code in [ErrorCode::UNKNOWN_MEMBER_ID, ErrorCode::ILLEGAL_GENERATION, ErrorCode::FENCED_INSTANCE_ID] {
+        assert!(!after(code), "{code}");
+    }
+    assert!(after(ErrorCode::NONE) && after(ErrorCode::REBALANCE_IN_PROGRESS));
+}
+
+#[test]
 fn a_member_at_rest_waits_for_nothing_but_its_heartbeat() {
     let mut rig = cooperative();
     rig.settled(&["t"], 1, SHARE).pass(Duration::from_secs(20)).poll();

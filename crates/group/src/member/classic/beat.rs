@@ -87,7 +87,7 @@ impl Classic {
                 }
             }
             ErrorCode::UNKNOWN_MEMBER_ID | ErrorCode::ILLEGAL_GENERATION => {
-                self.heart.heard(now);
+                self.heart.refused(now);
                 if current && !self.join_will_tell() {
                     self.expelled(code);
                 } else if current && code == ErrorCode::UNKNOWN_MEMBER_ID {
@@ -95,7 +95,7 @@ impl Classic {
                 }
             }
             ErrorCode::FENCED_INSTANCE_ID => {
-                self.heart.heard(now);
+                self.heart.refused(now);
                 if current {
                     self.fenced_by_twin();
                 }
