@@ -243,6 +243,28 @@ fn records_that_nobody_got_are_named() {
 }
 
 #[test]
+fn what_a_twin_read_before_an_ownership_began_to_read_is_no_gap() {
+    // c reads up to 10; a gets the partition, and b takes it over from a, reads on and commits before a asks where to begin.
+    let twin = || Event::Assigned { instance: Some("i".into()), in_rounds: true };
+    let mut entries = vec![
+        entry(0, "c", assigned()),
+        entry(5, "c", released(0, 0, 9)),
+        entry(10, "a", twin()),
+        entry(11, "b", twin()),
+        entry(15, "a", released(10, 20, 20)),
+        entry(20, "b", released(11, 10, 25)),
+    ];
+    assert!(judge(entries.clone()).is_clean(), "{}", judge(entries));
+    // b still has it: what it has committed says how far it read.
+    entries[5] = entry(14, "b", Event::Committed { offset: 20 });
+    assert!(judge(entries.clone()).is_clean(), "{}", judge(entries));
+    entries[5] = entry(20, "b", released(11, 10, 25));
+    // What b took over after a had gone tells nothing of what a skipped.
+    (entries[3].at, entries[5].at) = (16, 21);
+    assert!(only_problem(entries).contains("a begins at 20, but 10..20 was handed out to nobody"));
+}
+
+#[test]
 fn a_commit_after_the_partition_was_given_up_is_named() {
     let mut entries = good();
     entries.push(entry(12, "a", Event::Committed { offset: 10 }));

@@ -236,8 +236,15 @@ fn gaps(owned: &[Ownership]) -> Vec<(String, String)> {
     let mut found = Vec::new();
     let mut read: Option<i64> = None;
     let mut sought = false;
-    for of in owned {
-        if let (Some(first), Some(read)) = (of.first, read)
+    for (at, of) in owned.iter().enumerate() {
+        // Whoever took the partition over before this one had given it up may have read on before this one began.
+        let meanwhile = owned.iter().skip(at + 1).take_while(|later| of.to.is_none_or(|to| later.from <= to));
+        // Where one began that has not ended is not written yet.
+        let follows =
+            |later: &&Ownership| later.first.map_or(later.to.is_none(), |first| Some(first) <= read);
+        let meanwhile = meanwhile.filter(follows);
+        let read_by_then = meanwhile.map(Ownership::read).fold(read, Option::max);
+        if let (Some(first), Some(read)) = (of.first, read_by_then)
             && first > read
             && !sought
             && !of.sought
