@@ -5,9 +5,10 @@ use crate::{
     client::{Client, Doing},
     cuts::Cuts,
     fact::{Fact, Life},
+    network::Link,
     report::Failure,
     workload::Protocols,
-    world::{GROUP, Happening, World},
+    world::{GROUP, Happening, Stream, World},
 };
 use std::{collections::BTreeMap, time::Duration};
 use tontine_group::coordinator::GroupState;
@@ -61,14 +62,28 @@ impl World {
     pub(crate) fn settle(&mut self, within: Duration) {
         let (since, end) = (self.now, self.now + within);
         while self.failure.is_none() {
+            if self.links.values().any(Link::is_doomed) {
+                self.uneasy = self.now;
+            }
             match self.what_is_missing() {
                 None => return self.record(Fact::Settled(self.now.saturating_since(since))),
                 Some(why) if self.now >= end => {
                     let after = within.as_secs();
                     return self.record(Fact::Unsettled(format!("after {after} s {why}")));
                 }
-                Some(_) => self.run_until(self.now + LOOK),
+                Some(_) => {
+                    self.leave_nobody_out();
+                    self.run_until(self.now + LOOK);
+                }
             }
+        }
+    }
+
+    /// Somebody has to be there to read everything: the last one may have been told by now that a twin has taken over, who
+    /// is dead.
+    fn leave_nobody_out(&mut self) {
+        if self.healed && self.clients.is_empty() {
+            self.by_chance_of(Stream::Healing, Self::start);
         }
     }
 
@@ -99,7 +114,7 @@ impl World {
         }
         // A member that stood still, or whose dead connection nobody knows of, has its rejoining still before it.
         let woken = self.clients.values().map(|client| client.frozen_until).max().unwrap_or(self.changed);
-        let calm = self.now.saturating_since(self.changed.max(woken));
+        let calm = self.now.saturating_since(self.changed.max(woken).max(self.uneasy));
         if calm < Duration::from_millis(self.plan.heartbeat) + CALM {
             return Some(format!("the group changed {} ms ago", calm.as_millis()));
         }

@@ -418,7 +418,7 @@ impl World {
 
     /// Ends everything bad.
     pub(crate) fn heal(&mut self) {
-        self.healed = true;
+        (self.healed, self.uneasy) = (true, self.now);
         self.record(Fact::Healed);
         self.heal_disk();
         for node in self.broker.nodes().keys().copied().collect::<Vec<_>>() {

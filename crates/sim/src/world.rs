@@ -147,6 +147,9 @@ pub(crate) struct World {
     pub(crate) producing: bool,
     /// When the group changed last, as its coordinator or a listener saw it.
     pub(crate) changed: Instant,
+    /// When there was something last that may yet turn out to have gone wrong, unseen: what is dead or late is noticed when
+    /// it is used.
+    pub(crate) uneasy: Instant,
     /// How many times the group has come together, and who was last told so in which round.
     pub(crate) rounds: u64,
     pub(crate) joined: BTreeMap<String, u64>,
@@ -241,6 +244,7 @@ impl World {
             healed: false,
             producing: true,
             changed: Instant::ZERO,
+            uneasy: Instant::ZERO,
             rounds: 0,
             joined: BTreeMap::new(),
             requests: 0,
