@@ -332,7 +332,7 @@ impl BrokerState {
         let appended = partition.log.append(batch, partition.leader_epoch, None, now_ms)?;
         let key = LogKey::Partition(id, index);
         self.compact_if_grown(key, oldest_tombstone);
-        self.records_came(now, (id, index), appended.bytes, appended.pending);
+        self.records_came(now, (id, index), appended);
         Ok(appended.pending.map(|change| (key, change)))
     }
 }

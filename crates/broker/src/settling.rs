@@ -4,6 +4,7 @@
 //! of them has synced the change. A log has one sync on its way at a time; what is appended meanwhile shares the next one.
 //! Mirrors what `DelayedProduce` and `CoordinatorRuntime`'s deferred events do for replication.
 
+use crate::log::Appended;
 use crate::state::{BrokerOutput, BrokerState, Closing};
 use crate::work::{Done, LogKey, Task, Work};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -102,11 +103,13 @@ impl BrokerState {
         &mut self,
         now: Instant,
         (topic, index): (tontine_wire::Uuid, i32),
-        bytes: usize,
-        pending: Option<u64>,
+        appended: Appended,
     ) {
-        let key = LogKey::Partition(topic, index);
-        match pending {
+        let (key, bytes) = (LogKey::Partition(topic, index), appended.bytes);
+        if appended.sync_soon {
+            self.settling.want(key);
+        }
+        match appended.pending {
             None if bytes > 0 => self.appended(now, (topic, index), bytes),
             None => {}
             Some(change) => {

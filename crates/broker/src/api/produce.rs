@@ -64,7 +64,7 @@ pub(super) fn answer(state: &mut BrokerState, call: &Call, request: ProduceReque
         .map(|topic| append_topic(state, call, acks, transactional.as_deref(), topic, &mut touched))
         .collect();
     for (partition, appended) in touched {
-        state.records_came(call.now, partition, appended.bytes, appended.pending);
+        state.records_came(call.now, partition, appended);
     }
     if acks == 0 {
         let mut errors = responses.iter().flat_map(|topic| &topic.partition_responses);

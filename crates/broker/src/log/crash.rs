@@ -411,3 +411,38 @@ fn times_are_found_across_segments_and_after_a_restart() {
         assert_eq!(log.offset_of_largest_time().unwrap().unwrap().offset, 49);
     }
 }
+
+#[test]
+fn no_segment_stands_behind_one_that_lost_its_end_whatever_the_policy() {
+    for flush in [Flush { records: None, millis: None }, Flush { records: None, millis: Some(1000) }] {
+        for operation in 1.. {
+            let disk = SimulatedDisk::new(operation);
+            disk.fail_at(operation);
+            let mut run = Run::begin(&disk, operation, flush);
+            let _ = (0..40).try_for_each(|number| run.append(number));
+            if disk.operations() < operation {
+                assert!(operation > 50, "{operation}");
+                break;
+            }
+            let (log, _) = reopen(&disk.after(Outage::Machine), flush);
+            let offsets: Vec<i64> = records(&log).into_keys().collect();
+            let whole: Vec<i64> = (log.start()..log.end()).collect();
+            assert_eq!(offsets, whole, "operation {operation}");
+        }
+    }
+}
+
+#[test]
+fn a_segment_that_is_nearly_full_is_synced_before_it_has_to_be() {
+    let disk = SimulatedDisk::new(1);
+    let mut run = Run::begin(&disk, 1, Flush { records: None, millis: None });
+    let text = |at: i32| (format!("key{at}"), "x".repeat(30));
+    let wanted =
+        (0..20).find(|at| run.log.append(batch(-1, -1, &[text(*at)]), 0, None, 1000).unwrap().sync_soon);
+    assert!(wanted.is_some_and(|at| at > 2), "{wanted:?}");
+    let flushing = run.log.begin_flush().unwrap();
+    let result = flushing.run();
+    run.log.end_flush(&flushing, result).unwrap();
+    assert_eq!(run.log.flushed(), Some(run.log.end()));
+    assert!(run.log.begin_flush().is_none(), "once is enough");
+}

@@ -29,6 +29,8 @@ pub(super) struct Durability {
     pub(super) start: Option<i64>,
     /// Whether the file that says whose the directory is has still to be synced.
     pub(super) identity: bool,
+    /// Whether a sync is wanted, whatever the policy.
+    pub(super) wanted: bool,
     /// A sync failed.
     pub(super) broken: bool,
 }

@@ -108,6 +108,10 @@ pub(crate) trait Storage: fmt::Debug + Send {
     fn flush(&mut self) -> Result<(), ErrorCode> {
         Ok(())
     }
+    /// Whether a sync is wanted soon though nobody waits for it.
+    fn wants_sync(&self) -> bool {
+        false
+    }
     /// Whether something has waited for long enough to be made durable.
     fn flush_is_due(&self, _now_ms: i64) -> bool {
         false
@@ -155,6 +159,8 @@ pub(crate) struct Appended {
     pub(crate) bytes: usize,
     /// The change that has to be durable before this is answered for.
     pub(crate) pending: Option<u64>,
+    /// Whether the log is to be synced soon though nobody waits for it.
+    pub(crate) sync_soon: bool,
 }
 
 /// How a transaction ends.
@@ -289,7 +295,7 @@ impl Log {
             return Err(ErrorCode::KAFKA_STORAGE_ERROR);
         }
         if let Some(base_offset) = self.producers.check(&batch)? {
-            return Ok(Appended { base_offset, bytes: 0, pending: self.storage.pending() });
+            return Ok(Appended { base_offset, bytes: 0, pending: self.storage.pending(), sync_soon: false });
         }
         let stamped = stamp(batch, self.end, epoch, append_time).ok_or(ErrorCode::INVALID_RECORD)?;
         let base_offset = stamped.base_offset();
@@ -305,7 +311,8 @@ impl Log {
         if self.storage.take_rolled() {
             self.keep_state();
         }
-        Ok(Appended { base_offset, bytes, pending: self.storage.pending() })
+        let (pending, sync_soon) = (self.storage.pending(), self.storage.wants_sync());
+        Ok(Appended { base_offset, bytes, pending, sync_soon })
     }
 
     /// Ends the transaction of a producer; answers how many bytes came.

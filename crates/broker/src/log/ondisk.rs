@@ -37,6 +37,8 @@ pub(crate) struct OnDisk {
     reading: Cell<Option<(i64, i64, u64)>>,
     state: Option<i64>,
     rolled: bool,
+    /// How large the last segment was when it was last to be synced beforehand.
+    synced_beforehand: u64,
     /// Whether anything happened that a clean end has to store.
     touched: bool,
 }
@@ -58,6 +60,7 @@ impl OnDisk {
             reading: Cell::new(None),
             state: None,
             rolled: false,
+            synced_beforehand: 0,
             touched: false,
         }
     }
@@ -113,6 +116,7 @@ impl OnDisk {
             self.make()?;
         }
         let segment = Segment::create(&*self.disk, &self.dir, base)?;
+        self.synced_beforehand = 0;
         self.durability.names += 1;
         self.rolled = !self.segments.is_empty();
         self.segments.push(segment);
@@ -139,9 +143,22 @@ impl OnDisk {
         }
     }
 
-    /// The last segment is not written to any more: its index is stored. The next sync takes it along.
+    /// The last segment is not written to any more: its index is stored, and it is made durable before the next one has a
+    /// name, whatever the policy: after an outage there is never a later segment behind one that lost its end.
     fn close_segment(&mut self) -> io::Result<()> {
-        self.segments.last().map_or(Ok(()), |last| last.store_index(&*self.disk, &self.dir))
+        let Some(last) = self.segments.last_mut() else { return Ok(()) };
+        last.store_index(&*self.disk, &self.dir)?;
+        last.sync().inspect_err(|_| self.durability.broken = true)
+    }
+
+    /// A segment that is nearly full is synced beforehand, beside the lock, so that little is left to do when it is closed.
+    fn sync_beforehand(&mut self) {
+        let Some(last) = self.segments.last() else { return };
+        let (nearly, step) = (self.layout.segment_bytes / 8 * 7, self.layout.segment_bytes / 64);
+        if last.size >= nearly && last.size >= self.synced_beforehand.saturating_add(step) {
+            self.synced_beforehand = last.size;
+            self.durability.wanted = true;
+        }
     }
 
     /// The work of making durable what there is: all of it, or only where the log begins.
@@ -353,6 +370,7 @@ impl Storage for OnDisk {
         }
         (self.full, self.touched) = (false, true);
         self.durability.wrote(records, meta.next, now_ms, &self.layout);
+        self.sync_beforehand();
         Ok(())
     }
 
@@ -455,7 +473,8 @@ impl Storage for OnDisk {
         if self.durability.broken {
             return None;
         }
-        let whole = self.durability.is_dirty() && !self.layout.flush.is_never();
+        let wanted = std::mem::take(&mut self.durability.wanted) || !self.layout.flush.is_never();
+        let whole = self.durability.is_dirty() && wanted;
         if !whole && self.durability.start.is_none() {
             return None;
         }
@@ -488,6 +507,10 @@ impl Storage for OnDisk {
         let flushing = self.flushing(true).map_err(|error| self.broke(&error))?;
         let result = flushing.run();
         self.end_flush(&flushing, result)
+    }
+
+    fn wants_sync(&self) -> bool {
+        self.durability.wanted
     }
 
     fn flush_is_due(&self, now_ms: i64) -> bool {

@@ -34,8 +34,21 @@ pub(super) async fn serve(shared: Arc<Shared>, conn: ConnId, stream: TcpStream, 
     let mut connection = Connection { stream, buffer: BytesMut::new(), limit };
     if let Err(error) = connection.run(&shared, conn).await {
         tracing::debug!(conn = conn.0, %error, "a connection ended");
+        if let Some(language) = other_language(&connection.buffer) {
+            shared.say_once(language);
+        }
     }
     shared.disconnected(conn);
+}
+
+/// What a client takes this port for, when it is not a plain listener of Kafka's.
+fn other_language(start: &[u8]) -> Option<&'static str> {
+    const HTTP: [&[u8]; 6] = [b"GET ", b"POST", b"HEAD", b"PUT ", b"OPTI", b"CONN"];
+    if start.starts_with(&[0x16, 0x03]) {
+        return Some("a client speaks TLS: there is no TLS here, set security.protocol=PLAINTEXT for it");
+    }
+    let http = HTTP.iter().any(|word| start.starts_with(word));
+    http.then_some("a client speaks HTTP: this is the port of a Kafka broker")
 }
 
 struct Connection {
@@ -125,4 +138,18 @@ async fn read_ahead(stream: &mut TcpStream, buffer: &mut BytesMut, buffers: &Buf
         std::future::pending::<()>().await;
     }
     read(stream, buffer, buffers).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::other_language;
+
+    #[test]
+    fn tls_and_http_are_recognised_and_requests_are_not_taken_for_them() {
+        let hello = [0x16, 0x03, 0x01, 0x02, 0x00, 0x01];
+        assert!(other_language(&hello).is_some_and(|said| said.contains("PLAINTEXT")));
+        assert!(other_language(b"GET / HTTP/1.1").is_some_and(|said| said.contains("HTTP")));
+        assert_eq!(other_language(&[0, 0, 0, 20, 0, 18, 0, 3]), None);
+        assert_eq!(other_language(&[]), None);
+    }
 }

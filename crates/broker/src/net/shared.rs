@@ -10,7 +10,7 @@ use crate::cluster::NodeId;
 use crate::state::{BrokerOutput, BrokerState, ConnId};
 use crate::work::Work;
 use bytes::Bytes;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
@@ -96,6 +96,7 @@ pub(super) struct Shared {
     runtime: Handle,
     under_way: Mutex<Tally>,
     all_done: Condvar,
+    said: Mutex<BTreeSet<&'static str>>,
     inner: Mutex<Inner>,
     origin: tokio::time::Instant,
     next_conn: AtomicU64,
@@ -116,6 +117,7 @@ impl Shared {
             runtime: Handle::current(),
             under_way: Mutex::default(),
             all_done: Condvar::new(),
+            said: Mutex::default(),
             inner: Mutex::new(inner),
             origin: tokio::time::Instant::now(),
             next_conn: AtomicU64::new(0),
@@ -128,6 +130,13 @@ impl Shared {
 
     pub(super) fn now(&self) -> Instant {
         Instant::from_origin(self.origin.elapsed())
+    }
+
+    /// Says something that an operator should know, the first time that it happens.
+    pub(super) fn say_once(&self, what: &'static str) {
+        if locked(&self.said).insert(what) {
+            tracing::warn!("{what}");
+        }
     }
 
     /// Memory that connections read into.

@@ -116,7 +116,7 @@ impl BrokerState {
             shard.coordinator.end_transaction(end.producer_id, end.committed);
             self.pump(now, *index);
         }
-        self.records_came(now, (id, *index), appended.bytes, appended.pending);
+        self.records_came(now, (id, *index), appended);
         needs.extend(appended.pending.map(|change| (LogKey::Partition(id, *index), change)));
         true
     }

@@ -67,7 +67,7 @@ impl Broker {
         let answers = self.drain();
         if self.asked.contains_key(&conn) {
             // It waits; in the end its client goes away.
-            self.now = self.now + Duration::from_millis(40_000);
+            self.now += Duration::from_secs(40);
             self.state.handle_timeout(self.now);
             let late = self.drain();
             self.state.handle_disconnected(self.now, conn);
@@ -114,7 +114,7 @@ pub(crate) fn dispatch(data: &[u8]) -> usize {
         answers += broker.ask(*number, Bytes::copy_from_slice(request));
         rest = more;
     }
-    broker.now = broker.now + Duration::from_secs(700);
+    broker.now += Duration::from_secs(700);
     broker.state.handle_timeout(broker.now);
     answers + broker.drain()
 }
