@@ -18,7 +18,7 @@ fn is_leave(request: &Request) -> bool {
 }
 
 fn is_heartbeat(request: &Request) -> bool {
-    matches!(request, Request::Heartbeat(_))
+    matches!(request, Request::Heartbeat(_) | Request::ConsumerGroupHeartbeat(_))
 }
 
 /// Fails when this does not end at all.

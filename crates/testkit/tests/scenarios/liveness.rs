@@ -23,13 +23,21 @@ use tontine_wire::{
 };
 
 fn is_heartbeat(request: &Request) -> bool {
-    matches!(request, Request::Heartbeat(_))
+    matches!(request, Request::Heartbeat(_) | Request::ConsumerGroupHeartbeat(_))
 }
 
 /// A session that ends before long, and heartbeats that come often within it.
 const SHORT: [Setting; 2] = [("session.timeout.ms", "600"), ("heartbeat.interval.ms", "30")];
 /// So many heartbeats of [`SHORT`] take longer than its session.
 const A_SESSION: usize = 24;
+
+/// [`SHORT`] is for members of the classic protocol to say; with the other one it is the broker's to say.
+async fn short_sessions(protocol: Setting, topics: &[(&str, i32)]) -> (Stage, Vec<Setting>) {
+    let of_broker =
+        [("group.consumer.session.timeout.ms", "600"), ("group.consumer.heartbeat.interval.ms", "30")];
+    let settings = if protocol == CONSUMER { vec![protocol] } else { vec![protocol, SHORT[0], SHORT[1]] };
+    (Stage::configured(topics, &of_broker).await, settings)
+}
 
 async fn until_beats(stage: &Stage, client: &str, count: usize) {
     let before = stage.count(client, is_heartbeat);
@@ -185,9 +193,9 @@ async fn a_consumer_that_cannot_get_back_into_its_group_hands_nothing_out() {
 
 #[tokio::test]
 async fn heartbeats_begin_whatever_poll_finds_the_join_answered() {
-    for protocol in BOTH {
-        let stage = Stage::new(&[("t", 1)]).await;
-        let mut a = stage.seat("a", &[protocol, SHORT[0], SHORT[1]]).subscribe(&["t"]).await;
+    for protocol in ALL {
+        let (stage, settings) = short_sessions(protocol, &[("t", 1)]).await;
+        let mut a = stage.seat("a", &settings).subscribe(&["t"]).await;
         let joined = async {
             while a.consumer.assignment().is_empty() {
                 a.consumer.poll(Duration::ZERO).await.unwrap();
@@ -232,9 +240,8 @@ impl RebalanceListener for Slow {
 
 #[tokio::test]
 async fn callbacks_that_take_longer_than_a_session_cost_no_membership() {
-    for protocol in BOTH {
-        let settings = [protocol, SHORT[0], SHORT[1]];
-        let stage = Stage::new(&[("t", 2)]).await;
+    for protocol in ALL {
+        let (stage, settings) = short_sessions(protocol, &[("t", 2)]).await;
         let (waits, mut waiting) = mpsc::unbounded_channel();
         let (went_on, go_on) = mpsc::unbounded_channel();
         let a = stage.seat("a", &settings);

@@ -60,16 +60,23 @@ impl Stage {
 
     pub async fn configured(topics: &[(&str, i32)], settings: &[Setting]) -> Self {
         let set = |builder: Builder, (key, value): &Setting| builder.config(key, value);
-        Self::built(settings.iter().fold(Broker::builder(), set), topics).await
+        Self::started(settings.iter().fold(Self::hurried(Broker::builder()), set), topics).await
     }
 
     pub async fn built(builder: Builder, topics: &[(&str, i32)]) -> Self {
-        let mut builder = builder
+        Self::started(Self::hurried(builder), topics).await
+    }
+
+    fn hurried(builder: Builder) -> Builder {
+        builder
             .config("group.min.session.timeout.ms", "100")
             .config("group.consumer.min.session.timeout.ms", "100")
             .config("group.consumer.session.timeout.ms", "3000")
             .config("group.consumer.min.heartbeat.interval.ms", "10")
-            .config("group.consumer.heartbeat.interval.ms", "50");
+            .config("group.consumer.heartbeat.interval.ms", "50")
+    }
+
+    async fn started(mut builder: Builder, topics: &[(&str, i32)]) -> Self {
         for (name, partitions) in topics {
             builder = builder.topic(*name, *partitions);
         }
@@ -342,6 +349,21 @@ pub async fn another_round(stage: &Stage, seats: &mut [&mut Seat]) {
     let told = stage.calls(&name).len();
     seats[0].consumer.enforce_rebalance("a test").unwrap();
     drive("the round is over", seats, |_| {
+        let calls = stage.calls(&name);
+        calls.len() > told && calls.last().is_some_and(|call| call.starts_with('A'))
+    })
+    .await;
+}
+
+/// Has a member join again: by another round, or, where there are none, by putting it out of the group.
+pub async fn join_again(stage: &Stage, seat: &mut Seat, protocol: Setting) {
+    if protocol != CONSUMER {
+        return another_round(stage, &mut [seat]).await;
+    }
+    let name = seat.log.name().clone();
+    let told = stage.calls(&name).len();
+    stage.expel(&name).await;
+    drive("it is back", &mut [seat], |_| {
         let calls = stage.calls(&name);
         calls.len() > told && calls.last().is_some_and(|call| call.starts_with('A'))
     })

@@ -17,7 +17,7 @@ use tontine_wire::{
 };
 
 fn is_heartbeat(request: &Request) -> bool {
-    matches!(request, Request::Heartbeat(_))
+    matches!(request, Request::Heartbeat(_) | Request::ConsumerGroupHeartbeat(_))
 }
 
 #[tokio::test]
@@ -139,6 +139,33 @@ async fn every_partition_flows_after_each_of_many_rounds() {
         assert_eq!(a.got.len() + b.got.len(), 80, "none came twice");
         stage.check_with_auto_commit();
     }
+}
+
+/// A round of the consumer protocol: somebody comes, takes what is its share, and goes.
+#[tokio::test]
+async fn every_partition_flows_after_each_of_many_visits() {
+    let stage = Stage::new(&[("t", 4)]).await;
+    let mut a = stage.seat("a", &[CONSUMER, AUTO_COMMIT]).subscribe(&["t"]).await;
+    let mut b = stage.seat("b", &[CONSUMER, AUTO_COMMIT]).subscribe(&["t"]).await;
+    let mut read_by_guests = 0;
+    for round in 1..=10 {
+        settle(&mut [&mut a, &mut b], &[2, 2]).await;
+        stage.plain().fill("t", 4, 1).await.unwrap();
+        let name = format!("guest{round}");
+        let mut guest = stage.seat(&name, &[CONSUMER, AUTO_COMMIT]).subscribe(&["t"]).await;
+        drive("the guest has its share", &mut [&mut a, &mut b, &mut guest], |seats| {
+            !seats[2].owns().is_empty()
+        })
+        .await;
+        read_by_guests += guest.got.len();
+        guest.close().await;
+        drive("all flow", &mut [&mut a, &mut b], |seats| {
+            seats[0].got.len() + seats[1].got.len() + read_by_guests >= 4 * round
+        })
+        .await;
+    }
+    assert_eq!(a.got.len() + b.got.len() + read_by_guests, 40, "none came twice");
+    stage.check_with_auto_commit();
 }
 
 /// Wakes the consumer inside the first assigned callback, and reports what came of that.
@@ -274,7 +301,7 @@ async fn one_eager_assignor_on_offer_makes_a_member_eager_whatever_else_it_offer
 
 #[tokio::test]
 async fn a_dropped_commit_takes_the_lookup_that_others_wait_for_nowhere() {
-    for protocol in BOTH {
+    for protocol in ALL {
         let stage = Stage::new(&[("t", 1)]).await;
         stage.produce("t", 0, 3).await;
         let mut a = stage.behind_proxy("a", &[protocol]).subscribe(&["t"]).await;
