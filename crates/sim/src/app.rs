@@ -6,6 +6,7 @@
 use crate::{
     client::{After, Client, Doing, Wish},
     fact::{Fact, Life},
+    producers::value_of,
     workload::Commits,
     world::{GROUP, PATTERN, World},
 };
@@ -285,6 +286,7 @@ impl World {
             self.counts.count("records handed out of topics that are gone");
             return self.record(Fact::Stale(client.life, what.clone(), first, next));
         }
+        self.scan(what);
         self.name_members(client, what);
         self.record(Fact::Delivered(client.life, what.clone(), first, next));
     }
@@ -293,6 +295,11 @@ impl World {
     fn birth_of(&self, partition: &TopicPartition, record: &Record<'_>) -> Option<u32> {
         let now = self.birth(&partition.topic);
         if self.foreign_records {
+            return Some(now);
+        }
+        if self.plan.transactions.is_some()
+            && record.value().is_some_and(|value| value.starts_with(value_of(partition).as_bytes()))
+        {
             return Some(now);
         }
         let holds = |birth: &u32| {

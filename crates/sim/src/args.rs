@@ -6,7 +6,7 @@ use tontine_sim::cuts::Cuts;
 pub(crate) const USAGE: &str = "\
 usage: tontine-sim [--seeds N] [--seed FIRST] [--full] [--requests] [--failures N]
                    [--members N] [--trouble-ms N] [--produce-ms N] [--without NUMBERS] [--no-disk]
-                   [--unshrunk]
+                   [--no-transactions] [--unshrunk]
 
   --seeds N      run N histories, from seed FIRST on; default 1
   --seed FIRST   the first seed; default 0
@@ -22,6 +22,7 @@ What a shortened history leaves out; reports of failures say what to give here:
   --produce-ms N     so long between two records, on average
   --without 0-4,7    these troubles do not happen
   --no-disk          brokers keep things in memory
+  --no-transactions  nobody writes in transactions
 
 It ends with 0 when everything held in every history, with 1 when something did not.";
 
@@ -103,6 +104,7 @@ impl Args {
             "--requests" => self.requests = true,
             "--unshrunk" => self.unshrunk = true,
             "--no-disk" => self.cuts.no_disk = true,
+            "--no-transactions" => self.cuts.no_transactions = true,
             "--help" | "-h" => self.help = true,
             _ => return false,
         }
@@ -127,13 +129,14 @@ mod tests {
     fn what_is_given_is_taken_and_the_rest_has_a_default() {
         assert_eq!(parse(""), Ok(Args::default()));
         let troubles = [0, 1, 4].into();
-        let cuts =
-            Cuts { members: Some(2), trouble_ms: Some(50), produce_ms: Some(9), troubles, no_disk: true };
+        let (no_disk, no_transactions) = (true, true);
+        let (members, trouble_ms, produce_ms) = (Some(2), Some(50), Some(9));
+        let cuts = Cuts { members, trouble_ms, produce_ms, troubles, no_disk, no_transactions };
         let (first, seeds, failures) = (7, 3, 1);
         let all =
             Args { first, seeds, full: true, requests: true, failures, cuts, unshrunk: true, help: false };
         let line = "--seed 7 --seeds=3 --full --requests --failures 1 --unshrunk --members 2 --trouble-ms 50 \
-                    --produce-ms 9 --without 0-1,4 --no-disk";
+                    --produce-ms 9 --without 0-1,4 --no-disk --no-transactions";
         assert_eq!(parse(line), Ok(all));
     }
 

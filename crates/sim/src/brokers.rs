@@ -123,7 +123,7 @@ impl World {
                     }
                     self.serve(conn.0);
                 }
-                BrokerOutput::Work(work) => self.broker.handle_done(self.now, work.run()),
+                BrokerOutput::Work(work) => self.broker.handle_done(self.broker_now(), work.run()),
                 BrokerOutput::Disconnect { conn, why } => self.disconnect(conn.0, &why.to_string()),
                 BrokerOutput::Transition(change) => {
                     self.counts.count(format!("rebalance: {}", class(&change.cause)));
@@ -208,6 +208,7 @@ impl World {
                 if answered.error_code == ErrorCode::NONE {
                     self.counts.count("commits accepted");
                     let partition = TopicPartition::new(name.as_str(), asked.partition_index);
+                    self.scan(&partition);
                     self.note_commit(&partition, asked.committed_offset);
                     self.record(Fact::Committed(
                         request.member_id.clone(),

@@ -195,6 +195,7 @@ fn configuration(life: Life, profile: &Profile, plan: &Plan, bootstrap: &str) ->
         .set("auto.commit.interval.ms", "700")
         .set("max.poll.interval.ms", plan.max_poll.to_string())
         .set("max.poll.records", plan.max_poll_records.to_string())
+        .set("isolation.level", if profile.read_committed { "read_committed" } else { "read_uncommitted" })
         .set("audit.log", "in memory")
         .set("metadata.max.age.ms", "3000")
         .set("request.timeout.ms", "8000")

@@ -16,6 +16,8 @@ pub struct Cuts {
     pub troubles: BTreeSet<u64>,
     /// The brokers keep things in memory.
     pub no_disk: bool,
+    /// There are no transactions.
+    pub no_transactions: bool,
 }
 
 impl Cuts {
@@ -28,6 +30,7 @@ impl Cuts {
         plan.members = self.members.unwrap_or(plan.members);
         plan.duration = self.trouble_ms.map_or(plan.duration, Duration::from_millis);
         plan.produce = self.produce_ms.unwrap_or(plan.produce);
+        plan.transactions = plan.transactions.filter(|_| !self.no_transactions);
         plan.disk = plan.disk.filter(|_| !self.no_disk);
         plan
     }
@@ -60,6 +63,9 @@ impl fmt::Display for Cuts {
         if self.no_disk {
             f.write_str(" --no-disk")?;
         }
+        if self.no_transactions {
+            f.write_str(" --no-transactions")?;
+        }
         let mut separator = " --without ";
         let mut rest = self.troubles.iter().copied().peekable();
         while let Some(from) = rest.next() {
@@ -83,9 +89,18 @@ mod tests {
     fn cuts_are_written_as_the_arguments_that_give_them() {
         assert_eq!(Cuts::default().to_string(), "");
         let troubles = [0, 1, 2, 5, 8, 9].into();
-        let cuts =
-            Cuts { members: Some(2), trouble_ms: Some(900), produce_ms: None, troubles, no_disk: true };
-        assert_eq!(cuts.to_string(), " --members 2 --trouble-ms 900 --no-disk --without 0-2,5,8-9");
+        let cuts = Cuts {
+            members: Some(2),
+            trouble_ms: Some(900),
+            produce_ms: None,
+            troubles,
+            no_disk: true,
+            no_transactions: true,
+        };
+        assert_eq!(
+            cuts.to_string(),
+            " --members 2 --trouble-ms 900 --no-disk --no-transactions --without 0-2,5,8-9"
+        );
         assert_eq!(Cuts::numbers("0-2,5,8-9"), Ok(cuts.troubles));
         assert_eq!(Cuts::numbers("4-1"), Err("`4-1` is no range of numbers".into()));
         assert!(Cuts::numbers("a").is_err());

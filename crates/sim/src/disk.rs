@@ -324,6 +324,8 @@ impl World {
     }
 
     fn stop_brokers(&mut self, outage: Outage, gone: Duration) {
+        // Members may still have what they got.
+        self.scan_all();
         let with_epoch = |name: TopicPartition| {
             let leader = self.broker.leader(&name.topic, name.partition);
             (name, leader.map(|(_, epoch)| epoch))
@@ -427,6 +429,8 @@ impl World {
             let (committed, epochs) = (committed.get(&what).copied(), (epoch, now));
             self.record(Fact::Kept { what, end, committed, epochs });
         }
+        self.scans.clear();
+        self.scan_all();
         if let Some(storage) = &mut self.storage {
             storage.loss = Loss::Nothing;
             storage.committed = committed.into_iter().map(|(what, offset)| (what, vec![offset])).collect();

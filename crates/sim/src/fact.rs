@@ -69,6 +69,27 @@ pub enum Fact {
     },
     /// The disk has kept nothing of a partition that there was.
     Gone(TopicPartition),
+    /// It reads only what is committed.
+    Careful(Life),
+    /// Records of a transaction lie here, from this offset up to that one.
+    Undecided(TopicPartition, i64, i64),
+    /// They are committed, or aborted.
+    Decided(TopicPartition, i64, i64, bool),
+    /// Their producer was told so, or knows it.
+    Promised(TopicPartition, i64, i64, bool),
+    /// A mark lies here, which is no record.
+    Mark(TopicPartition, i64),
+    /// A producer that was replaced has done something that counts.
+    Outlived(String),
+    /// What is committed for the group of a transactional producer.
+    Offsets {
+        /// Whose.
+        who: String,
+        /// What it may be.
+        possible: BTreeSet<Option<i64>>,
+        /// What it is.
+        found: Option<i64>,
+    },
     /// Nothing bad happens from now on.
     Healed,
     /// The group had come to rest and everything was delivered.
@@ -164,6 +185,18 @@ impl fmt::Display for Fact {
             }
             Self::Kept { what, end, committed: None, .. } => write!(f, "{what} ends at {end} on the disk"),
             Self::Gone(what) => write!(f, "{what} is not on the disk any more"),
+            Self::Careful(who) => write!(f, "{who} reads what is committed only"),
+            Self::Undecided(what, from, to) => write!(f, "{what} {from}..{to} belong to a transaction"),
+            Self::Decided(what, from, to, committed) => {
+                write!(f, "{what} {from}..{to} are {}", if *committed { "committed" } else { "aborted" })
+            }
+            Self::Promised(what, from, to, committed) => {
+                let how = if *committed { "committed" } else { "aborted" };
+                write!(f, "the producer of {what} {from}..{to} knows that they are {how}")
+            }
+            Self::Mark(what, at) => write!(f, "{what} has a mark at {at}"),
+            Self::Outlived(what) => f.write_str(what),
+            Self::Offsets { who, found, .. } => write!(f, "{found:?} is committed with {who}"),
             Self::Healed => f.write_str("* nothing bad happens from now on"),
             Self::Settled(after) => write!(f, "settled after {} ms", after.as_millis()),
             Self::Unsettled(why) => write!(f, "not settled: {why}"),

@@ -4,6 +4,11 @@
 //! sockets and clocks are replaced. A run has a time of trouble, then nothing bad happens any more and the group has to
 //! come to rest; invariants watch all the time.
 //!
+//! Some runs have brokers with a disk (`disk`): their process is killed, their machine loses power, also in the middle of a
+//! write, and the disk is full, slow, or does not sync; what was acknowledged has to be there again. Some have transactional
+//! producers (`producers`) and members that read only what is committed. More than half have neither. What they do is drawn
+//! apart from everything else.
+//!
 //! That this crate builds is the proof that wire, group and the state machines of client and broker need no runtime.
 
 mod app;
@@ -12,13 +17,16 @@ mod client;
 pub mod cuts;
 pub mod disk;
 pub mod fact;
+mod hidden;
 mod holders;
 pub mod invariants;
 pub mod lie;
 mod network;
 mod phases;
+pub mod producers;
 pub mod random;
 pub mod report;
+mod scan;
 pub mod script;
 pub mod shrink;
 mod trouble;
@@ -51,6 +59,8 @@ pub struct Outcome {
     pub members: u64,
     /// Whether the brokers kept things on a disk.
     pub on_disk: bool,
+    /// Whether somebody wrote in transactions.
+    pub has_transactions: bool,
     /// What did not hold.
     pub failure: Option<Failure>,
 }

@@ -45,6 +45,19 @@ impl Lie for ForgetsCommits {
     }
 }
 
+/// Does not say which transactions were aborted.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct HidesAborted;
+
+impl Lie for HidesAborted {
+    fn tell(&mut self, response: &mut Response) {
+        let Response::Fetch(answer) = response else { return };
+        for partition in answer.responses.iter_mut().flat_map(|topic| &mut topic.partitions) {
+            partition.aborted_transactions = None;
+        }
+    }
+}
+
 /// Gives every member what it gave to one of them.
 #[derive(Clone, Debug, Default)]
 pub struct SharesPartitions {

@@ -32,6 +32,7 @@ impl World {
         }
         self.schedule(self.now, Happening::Produce);
         self.schedule(self.now, Happening::Trouble);
+        self.start_producers();
         self.run_until(self.now + self.plan.duration);
         self.heal();
         self.settle(self.patience());
@@ -65,6 +66,7 @@ impl World {
             if self.links.values().any(Link::is_doomed) {
                 self.uneasy = self.now;
             }
+            self.scan_all();
             match self.what_is_missing() {
                 None => return self.record(Fact::Settled(self.now.saturating_since(since))),
                 Some(why) if self.now >= end => {
@@ -89,6 +91,11 @@ impl World {
 
     /// What has to come yet before the group is at rest, in words.
     fn what_is_missing(&self) -> Option<String> {
+        if !self.producing
+            && let Some(open) = self.open_transaction()
+        {
+            return Some(open);
+        }
         self.what_is_seen_missing().or_else(|| self.what_the_coordinator_misses())
     }
 
@@ -251,6 +258,8 @@ impl World {
 
     /// Says what every log holds: all of it has to have been handed out.
     pub(crate) fn say_logs(&mut self) {
+        self.scan_all();
+        self.check_offsets();
         for name in self.partitions() {
             if let Some((from, to)) = self.broker.log_offsets(&name.topic, name.partition) {
                 self.record(Fact::Log(name, from, to));
@@ -273,7 +282,18 @@ impl World {
         let trouble_ms = u64::try_from(self.plan.duration.as_millis()).unwrap_or(u64::MAX);
         let (troubles, members) = (self.troubles, self.plan.members);
         let (history, counts) = (self.history, self.counts);
-        let on_disk = self.storage.is_some();
-        Outcome { seed, history, counts, time, troubles, trouble_ms, members, on_disk, failure }
+        let (on_disk, has_transactions) = (self.storage.is_some(), self.plan.transactions.is_some());
+        Outcome {
+            seed,
+            history,
+            counts,
+            time,
+            troubles,
+            trouble_ms,
+            members,
+            on_disk,
+            has_transactions,
+            failure,
+        }
     }
 }

@@ -55,7 +55,9 @@ impl Failure {
         let told: Vec<_> = self
             .history
             .iter()
-            .filter(|(_, fact)| !matches!(fact, Fact::Members(_) | Fact::Written(..)))
+            .filter(|(_, fact)| {
+                !matches!(fact, Fact::Members(_) | Fact::Written(..) | Fact::Mark(..) | Fact::Undecided(..))
+            })
             .collect();
         let skipped = told.len().saturating_sub(SHOWN);
         if skipped > 0 {

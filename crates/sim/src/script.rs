@@ -59,6 +59,7 @@ pub fn plan() -> Plan {
         produce: 100,
         delay: 1,
         disk: None,
+        transactions: None,
     }
 }
 
@@ -81,6 +82,7 @@ impl Script {
             commits_on_revoke: setup.commits != Commits::Auto,
             protocol: setup.protocol,
             pattern: false,
+            read_committed: false,
             instance: setup.instance,
             work: 1,
             callback: 0,

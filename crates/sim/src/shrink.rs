@@ -26,6 +26,7 @@ pub fn shrink_with(failing: Outcome, runs: usize, attempt: &mut dyn FnMut(u64, &
     loop {
         let before = shrinking.best.0.clone();
         shrinking.take_away_the_disk();
+        shrinking.take_away_the_producers();
         shrinking.shorten_trouble();
         shrinking.drop_troubles();
         shrinking.drop_members();
@@ -54,6 +55,12 @@ impl Shrinking<'_> {
     fn take_away_the_disk(&mut self) {
         if self.best.1.on_disk {
             self.still_fails(Cuts { no_disk: true, ..self.best.0.clone() });
+        }
+    }
+
+    fn take_away_the_producers(&mut self) {
+        if self.best.1.has_transactions {
+            self.still_fails(Cuts { no_transactions: true, ..self.best.0.clone() });
         }
     }
 

@@ -113,6 +113,10 @@ impl World {
             Ok(mut client) => {
                 self.counts.count(format!("members: {}", client.profile.protocol.name()));
                 self.record(Fact::Started(life, client.profile.protocol, instance));
+                if client.profile.read_committed {
+                    self.counts.count("members that read what is committed only");
+                    self.record(Fact::Careful(life));
+                }
                 let at = self.now;
                 self.wake_app(&mut client, at);
                 self.clients.insert(life, Box::new(client));

@@ -1,7 +1,11 @@
 //! What a run is like: which members, which faults, how often. Drawn from the seed in the manner of swarm testing: each run
 //! has a few kinds of trouble switched on and leaves the others out, because trouble of all kinds at once hides faults.
 
-use crate::{disk::DiskPlan, random::Random};
+use crate::{
+    disk::{DiskPlan, Flush},
+    producers::TransactionPlan,
+    random::Random,
+};
 use std::time::Duration;
 
 /// How a member commits.
@@ -62,6 +66,8 @@ pub struct Profile {
     pub protocol: Protocol,
     /// It subscribes to a pattern, not to names.
     pub pattern: bool,
+    /// `isolation.level=read_committed`.
+    pub read_committed: bool,
     /// `group.instance.id`.
     pub instance: Option<String>,
     /// How long it works on what a poll returned, in milliseconds at most.
@@ -199,6 +205,8 @@ pub struct Plan {
     pub delay: u64,
     /// The brokers' disk, when they do not keep things in memory.
     pub disk: Option<DiskPlan>,
+    /// Transactional producers, if there are any.
+    pub transactions: Option<TransactionPlan>,
 }
 
 impl Plan {
@@ -211,6 +219,9 @@ impl Plan {
         }
         let disk = DiskPlan::draw(&mut random.fork(5));
         troubles.extend(disk.iter().flat_map(|disk| &disk.troubles));
+        // What a machine may lose of a transaction is another matter.
+        let safe = disk.as_ref().is_none_or(|disk| disk.flush == Flush::Each);
+        let transactions = TransactionPlan::draw(&mut random.fork(6)).filter(|_| safe);
         let session = random.between(6, 12) * 1_000;
         let assignors = ["cooperative-sticky", "cooperative-sticky", "range", "roundrobin", "sticky"];
         let members = random.between(1, 4);
@@ -233,6 +244,7 @@ impl Plan {
             produce: random.between(20, 400),
             delay: random.pick(&[1, 1, 5, 40]).unwrap_or(1),
             disk,
+            transactions,
         }
     }
 
@@ -256,6 +268,7 @@ impl Plan {
         Profile {
             protocol: self.draw_protocol(&mut random.fork(2)),
             pattern: random.fork(4).percent(self.patterns),
+            read_committed: random.fork(8).percent(self.transactions.map_or(0, |plan| plan.read_committed)),
             commits: random.pick(&kinds).unwrap_or(Commits::Auto),
             commits_on_revoke: random.percent(50),
             instance: (self.statics && random.percent(60)).then(|| format!("s{}", random.below(4))),

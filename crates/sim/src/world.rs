@@ -13,8 +13,10 @@ use crate::{
     invariants::{self, Invariant},
     lie::Lie,
     network::{Link, Way},
+    producers::Producer,
     random::Random,
     report::Counts,
+    scan::Scan,
     workload::Plan,
 };
 use bytes::Bytes;
@@ -60,6 +62,7 @@ pub(crate) enum Stream {
     Record(u64),
     Healing,
     Boot(u64),
+    Producer(u64, u64),
 }
 
 impl Stream {
@@ -71,6 +74,7 @@ impl Stream {
             Self::Record(number) => (4, number),
             Self::Healing => (5, 0),
             Self::Boot(number) => (6, number),
+            Self::Producer(number, turn) => (7, number << 32 | turn),
         };
         (kind << 56) | number
     }
@@ -91,6 +95,8 @@ pub(crate) enum Happening {
     BrokerTimer,
     Trouble,
     Produce,
+    /// A transactional producer does the next thing.
+    Producer(u64),
     Restart(NodeId),
     /// A request that was held back on this connection goes on.
     Opens(u64),
@@ -120,6 +126,9 @@ pub(crate) struct World {
     /// What the brokers keep things on; nothing when it is memory.
     pub(crate) storage: Option<Storage>,
     pub(crate) broker_timer: Option<Instant>,
+    pub(crate) producers: BTreeMap<u64, Producer>,
+    /// How far logs were looked at for transactions.
+    pub(crate) scans: BTreeMap<TopicPartition, Scan>,
     pub(crate) links: BTreeMap<u64, Link>,
     pub(crate) next_link: u64,
     pub(crate) clients: BTreeMap<Life, Box<Client>>,
@@ -185,6 +194,9 @@ pub(crate) fn broker_config(plan: &Plan) -> BrokerConfig {
         // Each is in the table, with these values allowed.
         let _ = config.set(key, value);
     }
+    if plan.transactions.is_some() {
+        let _ = config.set("transaction.state.log.num.partitions", "1");
+    }
     for (key, value) in plan.disk.iter().flat_map(DiskPlan::settings) {
         let _ = config.set(key, &value);
     }
@@ -223,6 +235,8 @@ impl World {
             second: (0, 0),
             broker,
             broker_timer: None,
+            producers: BTreeMap::new(),
+            scans: BTreeMap::new(),
             links: BTreeMap::new(),
             next_link: 0,
             clients: BTreeMap::new(),
@@ -300,6 +314,13 @@ impl World {
             self.changed = self.now;
         }
         self.holders.see(fact);
+        // What no member has to be handed out counts as seen.
+        if let Fact::Mark(what, at) = fact {
+            invariants::add(self.seen.entry(what.clone()).or_default(), *at, at + 1);
+        }
+        if let Fact::Decided(what, from, to, false) = fact {
+            invariants::add(self.seen.entry(what.clone()).or_default(), *from, *to);
+        }
         if let Fact::Deleted(topic) = fact {
             self.seen.retain(|name, _| *name.topic != **topic);
         }
@@ -383,6 +404,7 @@ impl World {
             }
             Happening::Trouble => self.trouble(),
             Happening::Produce => self.produce(),
+            Happening::Producer(number) => self.producer(number),
             Happening::Restart(node) => self.restart(node),
             Happening::Opens(id) => self.open_gate(id),
             Happening::Sees(node) => {

@@ -10,7 +10,7 @@ use tontine_sim::{
     cuts::Cuts,
     disk::Loss,
     invariants,
-    lie::{ForgetsCommits, SharesPartitions, SkipsRecords},
+    lie::{ForgetsCommits, HidesAborted, SharesPartitions, SkipsRecords},
     run, run_with_lie,
     shrink::{shrink, shrink_with},
 };
@@ -74,6 +74,21 @@ fn histories_of_brokers_with_a_disk_hold_every_invariant() {
     }
 }
 
+#[test]
+fn histories_with_transactions_hold_every_invariant() {
+    let counts = batch(80..100);
+    for what in [
+        "transactions committed",
+        "transactions aborted",
+        "transactions fenced or timed out",
+        "producers replaced in the middle of a transaction",
+        "producers that were replaced and went on",
+        "members that read what is committed only",
+    ] {
+        assert!(counts.of(what) > 0, "{what} never happened\n{counts}");
+    }
+}
+
 /// Each found a fault: logs of members that were put out or died, partitions that two static members had, a member that
 /// left without its last callback, brokers that forgot partitions and leader epochs or hid records behind a torn write, and worlds that were not at rest yet when they were taken to be.
 #[test]
@@ -128,6 +143,14 @@ fn brokers_that_acknowledge_what_their_disk_did_not_take_are_caught() {
         .filter_map(|seed| run_with_lie(seed, &Cuts::default(), Box::new(ForgetsCommits)).failure)
         .find(|failure| failure.invariant == "what is acknowledged is kept");
     assert!(caught.is_some());
+}
+
+#[test]
+fn brokers_that_hide_what_was_aborted_are_caught() {
+    let caught = (80..120)
+        .filter_map(|seed| run_with_lie(seed, &Cuts::default(), Box::new(HidesAborted)).failure)
+        .any(|failure| failure.invariant == "transactions are all or nothing");
+    assert!(caught);
 }
 
 fn at(ms: u64) -> Instant {
@@ -326,4 +349,43 @@ fn what_is_lost_although_it_was_acknowledged_is_caught() {
     }
     let gone = [(at(0), Fact::Gone(p0()))];
     assert_eq!(caught_by(&gone), "what is acknowledged is kept");
+}
+
+/// A member that reads only what is committed, and a transaction of three records.
+fn in_a_transaction(then: impl IntoIterator<Item = Fact>) -> Vec<(Instant, Fact)> {
+    let first = [
+        Fact::Careful(Life(1)),
+        Fact::Began(Life(1), StepKind::Assigned, vec![p0()]),
+        Fact::Returned(Life(1), StepKind::Assigned, vec![p0()]),
+        Fact::Undecided(p0(), 0, 3),
+    ];
+    (0..).map(at).zip(first.into_iter().chain(then)).collect()
+}
+
+#[test]
+fn transactions_that_are_not_all_or_nothing_are_caught() {
+    let (mark, decided) = (Fact::Mark(p0(), 3), |committed| Fact::Decided(p0(), 0, 3, committed));
+    let (all, next) = (Fact::Delivered(Life(1), p0(), 0, 3), Fact::Delivered(Life(1), p0(), 4, 5));
+    let offsets = |found| Fact::Offsets { who: "x0".into(), possible: [Some(1)].into(), found };
+    for fine in [
+        in_a_transaction([mark.clone(), decided(true), all.clone(), next.clone(), Fact::End]),
+        in_a_transaction([mark.clone(), decided(false), next, Fact::End]),
+        in_a_transaction([Fact::Promised(p0(), 0, 3, true), mark.clone(), decided(true), offsets(Some(1))]),
+    ] {
+        assert_eq!(invariants::judge(&fine), Ok(()));
+    }
+    for wrong in [
+        in_a_transaction([all.clone()]),
+        in_a_transaction([mark.clone(), decided(false), all]),
+        in_a_transaction([Fact::Promised(p0(), 0, 3, true), mark.clone(), decided(false)]),
+        in_a_transaction([mark, decided(true), Fact::Promised(p0(), 0, 3, false)]),
+        in_a_transaction([offsets(None)]),
+        in_a_transaction([Fact::Outlived("x0 wrote after it was replaced".into())]),
+        in_a_transaction([Fact::End]),
+    ] {
+        assert_eq!(caught_by(&wrong), "transactions are all or nothing");
+    }
+    // What is committed has to be handed out, and is no gap that may be stepped over.
+    let skipped = [Fact::Mark(p0(), 3), decided(true), Fact::Delivered(Life(1), p0(), 4, 5)];
+    assert_eq!(caught_by(&in_a_transaction(skipped)), "records come in order, only to their owner");
 }

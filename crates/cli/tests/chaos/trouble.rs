@@ -5,6 +5,7 @@ use std::{path::Path, sync::Arc, time::Duration};
 use tokio::time::{Instant, sleep, sleep_until};
 use tontine_testkit::{
     cluster::Cluster,
+    foreign::ForeignMember,
     history::{self, History},
     java::{JavaMember, JavaSettings},
 };
@@ -18,7 +19,7 @@ const JAVA_MEMBERS: usize = 2;
 pub struct World<'c> {
     cluster: &'c Cluster,
     members: Vec<Member>,
-    java: Vec<JavaMember>,
+    java: Vec<ForeignMember>,
     history: History,
     topic: String,
     random: Random,

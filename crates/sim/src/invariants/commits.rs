@@ -3,7 +3,10 @@
 //! again.
 
 use super::{Invariant, Verdict};
-use crate::fact::{Fact, Life};
+use crate::{
+    fact::{Fact, Life},
+    hidden::Hidden,
+};
 use std::collections::{BTreeMap, BTreeSet};
 use tontine::{TopicPartition, state::StepKind};
 use tontine_group::Instant;
@@ -19,6 +22,8 @@ pub(super) struct Commits {
     delivered: BTreeMap<(Life, TopicPartition), i64>,
     committed: BTreeMap<TopicPartition, i64>,
     sought: BTreeSet<TopicPartition>,
+    /// What nobody is handed out, and may be stepped over.
+    hidden: Hidden,
 }
 
 impl Commits {
@@ -29,7 +34,7 @@ impl Commits {
         }
         let Some(who) = self.lives.get(name) else { return Ok(()) };
         let delivered = self.delivered.get(&(*who, what.clone())).copied().unwrap_or(0);
-        if to > before.max(delivered) {
+        if to > self.hidden.next(*who, what, before.max(delivered)) {
             return Err(format!("{who} commits {to} of {what}, but got only what is before {delivered}"));
         }
         let Some(holders) = self.holders.get(what).filter(|holders| !holders.contains_key(who)) else {
@@ -65,6 +70,7 @@ impl Invariant for Commits {
 
     fn see(&mut self, _at: Instant, fact: &Fact) -> Verdict {
         self.count += 1;
+        self.hidden.see(fact);
         match fact {
             Fact::Named(who, name) => drop(self.lives.insert(name.clone(), *who)),
             Fact::Began(who, StepKind::Assigned, what) => self.assigned(*who, what),

@@ -6,6 +6,7 @@ use super::{Invariant, Verdict};
 use crate::{
     disk::Loss,
     fact::{Fact, Life},
+    hidden::Hidden,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use tontine::{TopicPartition, state::StepKind};
@@ -17,6 +18,8 @@ pub(super) struct Delivery {
     committed: BTreeMap<TopicPartition, i64>,
     /// Where readers go back to when the brokers have lost what they read, each once: it may take a while until they notice.
     back: BTreeMap<(Life, TopicPartition), BTreeSet<i64>>,
+    /// What nobody is handed out: it is no gap.
+    hidden: Hidden,
     /// What brokers that come back may have lost.
     loss: Loss,
     /// Where one starts that finds a committed offset from before its log was cut.
@@ -106,10 +109,17 @@ impl Delivery {
             None | Some(Position::Closed(_)) => {
                 Err(format!("{who} gets records of {what}, which is not its own"))
             }
-            Some(Position::GoesOn(at)) if from != at && !self.goes_back(who, what, from) => {
+            Some(Position::GoesOn(at))
+                if from != at
+                    && from != self.hidden.next(who, what, at)
+                    && !self.goes_back(who, what, from) =>
+            {
                 Err(format!("{who} gets {from} of {what}, but goes on at {at}"))
             }
-            Some(Position::Starts(starts)) if !starts.contains(&from) && !self.goes_back(who, what, from) => {
+            Some(Position::Starts(starts))
+                if !starts.iter().any(|at| from == *at || from == self.hidden.next(who, what, *at))
+                    && !self.goes_back(who, what, from) =>
+            {
                 Err(format!("{who} gets {from} of {what}, but has to start at one of {starts:?}"))
             }
             Some(_) => Ok(()),
@@ -123,6 +133,7 @@ impl Invariant for Delivery {
     }
 
     fn see(&mut self, _at: Instant, fact: &Fact) -> Verdict {
+        self.hidden.see(fact);
         match fact {
             Fact::Began(who, StepKind::Revoked | StepKind::Lost, what) => {
                 for name in what {

@@ -40,6 +40,11 @@ impl Invariant for Loss {
     fn see(&mut self, _at: Instant, fact: &Fact) -> Verdict {
         match fact {
             Fact::Delivered(_, what, from, to) => add(self.seen.entry(what.clone()).or_default(), *from, *to),
+            // A mark is no record, and what was aborted need not reach anybody.
+            Fact::Mark(what, at) => add(self.seen.entry(what.clone()).or_default(), *at, at + 1),
+            Fact::Decided(what, from, to, false) => {
+                add(self.seen.entry(what.clone()).or_default(), *from, *to);
+            }
             // What the brokers lost, others are written for.
             Fact::Kept { what, end, .. } => {
                 if let Some(ranges) = self.seen.get_mut(what) {

@@ -14,6 +14,7 @@ mod replay;
 mod rest;
 mod single_owner;
 mod timers;
+mod transactions;
 
 use crate::fact::Fact;
 pub(crate) use loss::{add, cut};
@@ -46,6 +47,7 @@ pub fn all() -> Vec<Box<dyn Invariant>> {
         Box::new(replay::Replay),
         Box::new(memory::Memory),
         Box::new(timers::Timers),
+        Box::new(transactions::Transactions::default()),
     ]
 }
 
