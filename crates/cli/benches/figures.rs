@@ -44,6 +44,8 @@ fn main() {
     }
     let what = "embedded, consumer: subscribe() of a second member to both stable, ms";
     row(what, runtime.block_on(second_stable()), "< 100");
+    let what = "embedded, consumer: a new topic, creation to its partitions assigned, ms";
+    row(what, runtime.block_on(new_topic()), "< 100");
     runtime.block_on(gaps());
 }
 
@@ -148,6 +150,35 @@ async fn second_stable() -> Vec<f64> {
         stop.store(true, Ordering::Relaxed);
         first.await.unwrap();
         second.await.unwrap();
+    }
+    figures
+}
+
+/// A member at rest that waits for a topic which does not exist yet.
+async fn new_topic() -> Vec<f64> {
+    let broker = Broker::builder()
+        .config("auto.create.topics.enable", "false")
+        .topic("orders", 4)
+        .start()
+        .await
+        .unwrap();
+    let admin = Admin::builder().set("bootstrap.servers", broker.bootstrap_servers()).build().unwrap();
+    let mut figures = Vec::new();
+    for round in 0..ROUNDS {
+        let later = format!("later-{round}");
+        let mut consumer = consumer(&broker.bootstrap_servers(), &format!("n{round}"), "consumer");
+        consumer.subscribe_topics(["orders", &later]).await.unwrap();
+        let subscribed = Instant::now();
+        while subscribed.elapsed() < Duration::from_secs(2) {
+            consumer.poll(Duration::from_millis(10)).await.unwrap();
+        }
+        let began = Instant::now();
+        admin.create_topic(tontine::admin::NewTopic::new(&later, 4)).await.unwrap();
+        while consumer.assignment().len() != 8 {
+            consumer.poll(Duration::from_millis(1)).await.unwrap();
+        }
+        figures.push(began.elapsed().as_secs_f64() * 1e3);
+        consumer.close().await.unwrap();
     }
     figures
 }
