@@ -24,6 +24,7 @@ pub(super) struct Commits {
     sought: BTreeSet<TopicPartition>,
     /// What nobody is handed out, and may be stepped over.
     hidden: Hidden,
+    written: BTreeMap<TopicPartition, i64>,
 }
 
 impl Commits {
@@ -85,12 +86,16 @@ impl Invariant for Commits {
                 *end = (*to).max(*end);
             }
             Fact::Deleted(topic) => {
+                self.written.retain(|name, _| *name.topic != **topic);
                 self.committed.retain(|name, _| *name.topic != **topic);
                 self.delivered.retain(|(_, name), _| *name.topic != **topic);
             }
+            Fact::Written(what, to) => drop(self.written.insert(what.clone(), *to)),
             Fact::Kept { what, end, committed, .. } => {
                 let read = self.delivered.iter().filter(|((_, name), _)| name == what).map(|(_, to)| *to);
-                if read.chain(*committed).any(|to| to > *end) {
+                // What was fetched before may be handed out later.
+                let fetched = self.written.get(what).copied();
+                if read.chain(*committed).chain(fetched).any(|to| to > *end) {
                     // Readers go back to where the logs part, once they notice.
                     self.sought.insert(what.clone());
                 }
