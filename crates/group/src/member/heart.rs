@@ -156,7 +156,13 @@ impl Heart {
         Some(membership)
     }
 
-    /// The coordinator answered something that shows that it is there.
+    /// The coordinator answered another request of the member. It says nothing of a heartbeat that may be on its way.
+    pub(crate) fn served(&mut self, now: Instant) {
+        self.heard = now;
+        self.backoff.reset();
+    }
+
+    /// The coordinator answered the heartbeat: the member was one when that was sent.
     pub(crate) fn heard(&mut self, now: Instant) {
         (self.heard, self.confirmed) = (now, self.sent.max(self.confirmed));
         self.backoff.reset();

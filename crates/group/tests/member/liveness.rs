@@ -210,6 +210,17 @@ fn an_answer_that_refuses_a_heartbeat_confirms_no_membership() {
 }
 
 #[test]
+fn the_answer_to_a_sync_confirms_nothing_of_a_heartbeat_on_its_way() {
+    let mut rig = cooperative();
+    rig.subscribe(&["t"]).poll().follow(1);
+    let confirmed = rig.member.confirmed();
+    rig.pass_without_answers(ms(5_000));
+    assert_eq!(rig.heartbeats_waiting(), 1);
+    rig.give(SHARE);
+    assert_eq!(rig.member.confirmed(), confirmed, "it may have waited in a process that stood still");
+}
+
+#[test]
 fn a_member_at_rest_waits_for_nothing_but_its_heartbeat() {
     let mut rig = cooperative();
     rig.settled(&["t"], 1, SHARE).pass(Duration::from_secs(20)).poll();

@@ -84,7 +84,7 @@ impl Classic {
             leaving.round = None;
         }
         match code {
-            ErrorCode::NONE => self.heart.heard(now),
+            ErrorCode::NONE => self.heart.served(now),
             code => self.followed_round_refused(code),
         }
     }

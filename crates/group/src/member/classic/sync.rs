@@ -151,7 +151,7 @@ impl Classic {
     fn take_share(&mut self, now: Instant, share: BTreeSet<TopicPartition>) {
         self.backoff.reset();
         self.retry_at = now;
-        self.heart.heard(now);
+        self.heart.served(now);
         if self.protocol == RebalanceProtocol::Cooperative {
             self.heart.quicken(now, &mut self.jitter);
         }
