@@ -84,6 +84,11 @@ impl Heart {
         self.next = now;
     }
 
+    /// The next heartbeat is due at once: its answer decides something.
+    pub(crate) fn hurry(&mut self, now: Instant) {
+        self.next = self.next.min(now);
+    }
+
     /// The membership is over; an answer that is still to come is of no interest.
     pub(crate) fn stop(&mut self) {
         self.in_flight = None;

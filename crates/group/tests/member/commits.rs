@@ -119,6 +119,25 @@ fn a_commit_that_shows_that_the_membership_is_over_loses_everything_at_once() {
 }
 
 #[test]
+fn a_static_member_that_a_commit_calls_unknown_asks_by_heartbeat_whether_a_twin_took_over() {
+    for (code, state) in [
+        (ErrorCode::FENCED_INSTANCE_ID, MemberState::Fenced),
+        (ErrorCode::UNKNOWN_MEMBER_ID, MemberState::Unjoined),
+        (ErrorCode::NONE, MemberState::Stable),
+    ] {
+        let mut rig = static_member();
+        rig.settled(&["t"], 1, SHARE);
+        let membership = rig.member.membership().unwrap();
+        let refusal = refused(&mut rig, &membership, ErrorCode::UNKNOWN_MEMBER_ID);
+        assert_eq!(refusal, Some(CommitRefusal::RebalanceInProgress));
+        assert_eq!(rig.member.state(), MemberState::Stable, "the heartbeat decides");
+        assert_eq!(rig.requests.len(), 1, "and it goes out at once");
+        rig.heartbeat_says(code);
+        assert_eq!(rig.member.state(), state);
+    }
+}
+
+#[test]
 fn a_commit_that_meets_a_rebalance_begins_the_rejoin() {
     let mut rig = cooperative();
     rig.settled(&["t"], 1, SHARE);

@@ -21,7 +21,7 @@ pub(in crate::coordinator) fn validate_commit(
     if epoch < 0 && group.members.is_empty() {
         return Ok(());
     }
-    let member = group.members.get(request.member_id.as_str()).ok_or(ErrorCode::UNKNOWN_MEMBER_ID)?;
+    let member = group.members.get(request.member_id.as_str()).ok_or_else(|| stranger(group, request))?;
     if version < OLDEST_VERSION && member.classic.is_none() {
         return Err(ErrorCode::UNSUPPORTED_VERSION);
     }
@@ -34,6 +34,16 @@ pub(in crate::coordinator) fn validate_commit(
     // The member has not heard of its newer epoch yet; what it had then and has still is its own.
     let own = request.topics.iter().all(|topic| is_own(member, topic, epoch, topics));
     if own { Ok(()) } else { Err(wrong_epoch(member)) }
+}
+
+/// What somebody is told who is no member. Kafka says that it is unknown also to a static member whose place a twin has
+/// taken: that would join again, and put the twin out.
+fn stranger(group: &StoredConsumer, request: &OffsetCommitRequest) -> ErrorCode {
+    let instance = request.group_instance_id.as_deref();
+    match instance.and_then(|instance| group.instance(instance)) {
+        Some(_) => ErrorCode::FENCED_INSTANCE_ID,
+        None => ErrorCode::UNKNOWN_MEMBER_ID,
+    }
 }
 
 /// A classic member knows its epoch as a generation.

@@ -45,18 +45,29 @@ impl Classic {
         membership: &Membership,
         code: ErrorCode,
     ) -> Option<CommitRefusal> {
-        let refusal = self.commit_refused(membership, code);
+        let refusal = self.commit_refused(now, membership, code);
         self.advance(now);
         refusal
     }
 
-    fn commit_refused(&mut self, membership: &Membership, code: ErrorCode) -> Option<CommitRefusal> {
+    fn commit_refused(
+        &mut self,
+        now: Instant,
+        membership: &Membership,
+        code: ErrorCode,
+    ) -> Option<CommitRefusal> {
         let current = self.membership().as_ref() == Some(membership);
         match code {
             ErrorCode::REBALANCE_IN_PROGRESS => {
                 if current && matches!(self.state, State::Stable | State::Applying(_)) {
                     self.want_rejoin(Cause::Coordinator);
                 }
+                Some(CommitRefusal::RebalanceInProgress)
+            }
+            // A consumer group does not look at the instance of who commits. Whether a twin took over, in which case this
+            // member must not join again, only a heartbeat tells.
+            ErrorCode::UNKNOWN_MEMBER_ID if current && self.may_have_a_twin() => {
+                self.heart.hurry(now);
                 Some(CommitRefusal::RebalanceInProgress)
             }
             ErrorCode::UNKNOWN_MEMBER_ID | ErrorCode::ILLEGAL_GENERATION if current => {
@@ -75,6 +86,10 @@ impl Classic {
             }
             _ => None,
         }
+    }
+
+    fn may_have_a_twin(&self) -> bool {
+        self.config.instance_id.is_some() && matches!(self.state, State::Stable | State::Applying(_))
     }
 
     /// The commit went out under an earlier membership, which says nothing about the present one.
