@@ -12,9 +12,10 @@ use tontine_group::{
 use tontine_wire::{
     ErrorCode,
     api::{
-        Request, Response, delete_groups::*, heartbeat::*, join_group::*, leave_group::*, offset_commit::*,
-        offset_fetch::*, sync_group::*,
+        Request, Response, consumer_group_heartbeat::ConsumerGroupHeartbeatRequest, delete_groups::*,
+        heartbeat::*, join_group::*, leave_group::*, offset_commit::*, offset_fetch::*, sync_group::*,
     },
+    consumer_protocol::Subscription,
 };
 
 const SESSION: Duration = Duration::from_secs(10);
@@ -361,5 +362,84 @@ fn a_log_that_lost_any_one_of_its_records_is_read_and_its_group_goes_on() {
         next.wait(Duration::from_secs(120));
         assert!(next.joined(ticket).error_code.is_ok(), "without record {lost}");
         assert_eq!(next.committed(), Some(5), "one commit of several is missed by nobody");
+    }
+}
+
+/// Joins with epoch 0, leaves with -1.
+fn consumer(id: &str, epoch: i32) -> ConsumerGroupHeartbeatRequest {
+    let joins = epoch == 0;
+    ConsumerGroupHeartbeatRequest {
+        group_id: "g".to_owned(),
+        member_id: id.to_owned(),
+        member_epoch: epoch,
+        rebalance_timeout_ms: if joins { 60_000 } else { -1 },
+        subscribed_topic_names: joins.then(|| vec!["t".to_owned()]),
+        topic_partitions: joins.then(Vec::new),
+        ..Default::default()
+    }
+}
+
+/// A join of a member that is a consumer.
+fn real_join(id: &str, instance: Option<&str>) -> JoinGroupRequest {
+    let subscription = Subscription { topics: vec!["t".to_owned()], ..Subscription::default() };
+    let protocol =
+        JoinGroupRequestProtocol { name: "range".to_owned(), metadata: subscription.to_metadata(1) };
+    JoinGroupRequest {
+        protocol_type: "consumer".to_owned(),
+        protocols: vec![protocol],
+        group_instance_id: instance.map(str::to_owned),
+        ..join(id)
+    }
+}
+
+#[test]
+fn a_group_that_became_classic_comes_together_under_the_next_coordinator_too() {
+    let mut rig = Rig::new();
+    rig.send(1, consumer("n", 0));
+    let ticket = rig.send(9, real_join("", None));
+    let id = rig.joined(ticket).member_id;
+    let ticket = rig.send(9, real_join(&id, None));
+    let generation = rig.joined(ticket).generation_id;
+    rig.send(1, consumer("n", -1));
+    assert_eq!(rig.state(), Some(GroupState::PreparingRebalance));
+
+    let mut next = Rig::new();
+    let mut coordinator = Coordinator::new(CoordinatorConfig::default(), 2);
+    for (key, value) in rig.log {
+        coordinator.replay(key, value).unwrap();
+    }
+    coordinator.loaded(Instant::ZERO);
+    next.coordinator = coordinator;
+    assert_eq!(next.state(), Some(GroupState::PreparingRebalance));
+    let ticket = next.send(9, real_join(&id, None));
+    assert!(next.joined(ticket).generation_id > generation, "the round that it owes");
+}
+
+#[test]
+fn a_commit_of_a_static_member_whose_twin_is_in_the_consumer_group_is_fenced() {
+    let mut rig = Rig::new();
+    rig.send(1, consumer("n", 0));
+    let ticket = rig.send(9, real_join("", Some("i")));
+    let first = rig.joined(ticket);
+    let ticket = rig.send(9, real_join("", Some("i")));
+    assert_ne!(rig.joined(ticket).member_id, first.member_id);
+    let partition = OffsetCommitRequestPartition { committed_offset: 5, ..Default::default() };
+    let commit = |instance: Option<&str>| OffsetCommitRequest {
+        group_id: "g".to_owned(),
+        generation_id_or_member_epoch: first.generation_id,
+        member_id: first.member_id.clone(),
+        group_instance_id: instance.map(str::to_owned),
+        topics: vec![OffsetCommitRequestTopic {
+            name: "t".to_owned(),
+            partitions: vec![partition.clone()],
+            ..Default::default()
+        }],
+        ..Default::default()
+    };
+    for (instance, code) in [(Some("i"), ErrorCode::FENCED_INSTANCE_ID), (None, ErrorCode::UNKNOWN_MEMBER_ID)]
+    {
+        let ticket = rig.send(8, commit(instance));
+        let Some(Response::OffsetCommit(answer)) = rig.answers.remove(&ticket) else { panic!("no answer") };
+        assert_eq!(answer.topics[0].partitions[0].error_code, code);
     }
 }

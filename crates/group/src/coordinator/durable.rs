@@ -25,6 +25,8 @@ pub struct Durable {
     offsets: BTreeMap<Arc<str>, BTreeMap<TopicPartition, CommittedOffset>>,
     /// Offsets of transactions that are not over, by producer, in the order in which they came.
     pending: BTreeMap<i64, Vec<(OffsetCommitKey, OffsetCommitValue)>>,
+    /// The consumer group that the last record ended, if it did that.
+    ended: Option<Arc<str>>,
 }
 
 /// A group of one of the two protocols.
@@ -51,6 +53,8 @@ pub struct StoredClassic {
     pub since_ms: Option<i64>,
     /// Its members, by id.
     pub members: BTreeMap<Arc<str>, StoredMember>,
+    /// It was a consumer group until this record, which nobody's assignor made: its members have yet to come together.
+    pub converted: bool,
 }
 
 /// A member of a classic group as of the last record.
@@ -101,6 +105,7 @@ impl Group {
 impl Durable {
     /// Applies one record. Tombstones of what is not there are fine: compaction may have removed what they end.
     pub fn apply(&mut self, record: &Record) {
+        let ended = self.ended.take();
         match record {
             Record::OffsetCommit(key, value) => self.apply_offset(key, value.as_ref()),
             Record::GroupMetadata(key, None) => {
@@ -108,9 +113,16 @@ impl Durable {
                     self.groups.remove(key.group.as_str());
                 }
             }
-            Record::Consumer(record) => self.apply_consumer(record),
+            Record::Consumer(record) => {
+                if let ConsumerRecord::Group(key, None) = record {
+                    self.ended = Some(key.group_id.as_str().into());
+                }
+                self.apply_consumer(record);
+            }
             Record::GroupMetadata(key, Some(value)) => {
-                let group = Group::Classic(StoredClassic::from(value));
+                // What ends the one group and what begins the other are written together, in this order.
+                let converted = ended.is_some_and(|ended| *ended == *key.group);
+                let group = Group::Classic(StoredClassic { converted, ..StoredClassic::from(value) });
                 let before = self.groups.insert(key.group.as_str().into(), group);
                 self.consumers -= before.as_ref().map_or(0, Group::consumers);
             }
@@ -223,6 +235,7 @@ impl From<&GroupMetadataValue> for StoredClassic {
             leader: value.leader.as_deref().map(Arc::from),
             since_ms: Some(value.current_state_timestamp).filter(|t| *t >= 0),
             members: value.members.iter().map(|m| (m.member_id.as_str().into(), m.into())).collect(),
+            converted: false,
         }
     }
 }

@@ -28,16 +28,22 @@ impl Coordinator {
     pub fn loaded(&mut self, now: Instant) {
         self.volatile.serving = Serving::Active;
         let classic = |group: &Group| match group {
-            Group::Classic(stored) => (!stored.members.is_empty()).then_some(true),
-            Group::Consumer(stored) => (!stored.members.is_empty()).then_some(false),
+            Group::Classic(stored) => (!stored.members.is_empty()).then_some(Some(stored.converted)),
+            Group::Consumer(stored) => (!stored.members.is_empty()).then_some(None),
         };
         let groups = self.durable.groups().filter_map(|(id, group)| Some((id.clone(), classic(group)?)));
         for (id, classic) in groups.collect::<Vec<_>>() {
-            if classic {
-                self.with_group(now, &id, |group, fx| group.shrink_if_too_large(fx));
-            } else {
+            let Some(converted) = classic else {
                 self.load_consumer(now, &id);
-            }
+                continue;
+            };
+            self.with_group(now, &id, |group, fx| {
+                group.shrink_if_too_large(fx);
+                // The rebalance that its members owe was only in the memory of the broker that converted it.
+                if converted {
+                    group.rebalance(fx, Cause::CoordinatorMoved);
+                }
+            });
         }
         self.volatile
             .timers

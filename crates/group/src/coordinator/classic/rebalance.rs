@@ -24,7 +24,7 @@ const SHORTEST_RETRY: Duration = Duration::from_millis(100);
 
 impl ClassicGroup {
     /// Begins a rebalance, or lets the one that is going on know that something changed.
-    pub(super) fn rebalance(&mut self, fx: &mut Effects<'_>, cause: Cause) {
+    pub(in crate::coordinator) fn rebalance(&mut self, fx: &mut Effects<'_>, cause: Cause) {
         match &self.phase {
             Phase::Empty | Phase::Completing { .. } | Phase::Stable { .. } => self.prepare(fx, cause),
             Phase::Preparing { .. } => self.complete_if_all_joined(fx),
