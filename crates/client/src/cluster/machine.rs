@@ -187,6 +187,13 @@ impl Cluster {
         self.settle(now);
     }
 
+    /// Asks for fresh metadata without the pause that other wishes keep, for somebody who keeps pauses of their own and has
+    /// heard of something new. While brokers do not answer, that pause counts all the same.
+    pub fn refresh_metadata_at_once(&mut self, now: Instant) {
+        self.refresh.want_at_once();
+        self.settle(now);
+    }
+
     pub(super) fn want_metadata(&mut self, now: Instant) {
         self.refresh.want(now, &self.settings, &mut self.jitter);
     }

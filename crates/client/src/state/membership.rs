@@ -14,7 +14,8 @@ use tontine_group::{
     Instant,
     ids::Membership,
     member::{
-        self, Callback, CommitRefusal, Due, Member, MemberConfig, MemberError, MembershipOperation, Output,
+        self, Callback, CommitRefusal, Due, GroupProtocol, Member, MemberConfig, MemberError,
+        MembershipOperation, Output,
     },
 };
 use tontine_wire::{
@@ -140,10 +141,17 @@ impl ConsumerState {
                     self.cluster.find_coordinator(self.now, &group.id);
                 }
                 Output::RefreshTopics { topics } => {
+                    let is_consumer = group.member.protocol() == GroupProtocol::Consumer;
                     group.needed = topics;
                     self.interest_is_stale = true;
                     self.update_interest();
-                    self.cluster.refresh_metadata(self.now);
+                    // A member of the consumer protocol asks when it was assigned what has no name yet, and again after
+                    // pauses that grow. How long a topic has been waited for until then says nothing about that.
+                    if is_consumer {
+                        self.cluster.refresh_metadata_at_once(self.now);
+                    } else {
+                        self.cluster.refresh_metadata(self.now);
+                    }
                 }
                 Output::Plan(planning) => self.plannings.push_back(planning),
                 Output::Event(event) => self.member_event(event),

@@ -112,6 +112,27 @@ fn a_topic_that_does_not_exist_is_asked_for_until_it_does() {
 }
 
 #[test]
+fn what_was_waited_for_long_is_looked_for_at_once_when_somebody_has_heard_of_it() {
+    let mut world = World::known();
+    world.cluster.set_topics(world.now, names(&["later"]));
+    world.drain();
+    for _ in 0..5 {
+        let mut answer = two_brokers(1, 5);
+        answer.topics[0].name = Some("later".to_owned());
+        answer.topics[0].partitions.clear();
+        answer.topics[0].error_code = ErrorCode::UNKNOWN_TOPIC_OR_PARTITION;
+        world.pass(ms(1_250));
+        world.reply(ApiKey::Metadata, answer);
+    }
+    world.cluster.refresh_metadata(world.now);
+    world.drain();
+    assert!(world.asked.is_empty(), "the pause has grown");
+    world.cluster.refresh_metadata_at_once(world.now);
+    world.drain();
+    world.take(ApiKey::Metadata);
+}
+
+#[test]
 fn when_no_broker_can_be_reached_the_bootstrap_servers_are_tried_again() {
     let mut world = World::known();
     let conn = world.opened[0].0;
