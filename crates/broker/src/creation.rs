@@ -141,11 +141,18 @@ impl BrokerState {
         let mut topic = Topic { name, id, partitions: Vec::new(), config, settings };
         topic.partitions = self.new_partitions(&topic, checked.replicas);
         self.keep_topic(now, &topic).map_err(|code| not_stored(&topic.name, code))?;
+        self.hang_on_metadata(&mut topic.partitions);
         let racks = self.racks();
         self.topics.insert(topic, &racks);
         self.tell_coordinators_of_topics(now);
         self.plan_flushes(now);
         Ok(id)
+    }
+
+    /// Nothing that these partitions take is answered for before it is durable that they are there.
+    fn hang_on_metadata(&self, partitions: &mut [Partition]) {
+        let change = self.metadata_change();
+        partitions.iter_mut().for_each(|partition| partition.stored = change);
     }
 
     /// Partitions that come behind those that the topic has.
@@ -155,7 +162,7 @@ impl BrokerState {
         for (index, replicas) in (first..).zip(replicas) {
             let leader = replicas.iter().find(|node| self.is_up(**node)).copied();
             let log = self.new_log(&topic.name, topic.id, index, &topic.settings);
-            partitions.push(Partition { replicas, leader, leader_epoch: 0, log });
+            partitions.push(Partition { replicas, leader, leader_epoch: 0, stored: 0, log });
         }
         partitions
     }
@@ -205,7 +212,8 @@ impl BrokerState {
         let more = self.new_partitions(&topic, replicas);
         topic.partitions.extend(more);
         let kept = self.keep_topic(now, &topic);
-        let more = topic.partitions.split_off(had);
+        let mut more = topic.partitions.split_off(had);
+        self.hang_on_metadata(&mut more);
         let racks = self.racks();
         self.topics.insert(topic, &racks);
         // A partition that the next start would not find must not take records.

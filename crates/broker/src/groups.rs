@@ -329,11 +329,15 @@ impl BrokerState {
         if partition.leader.is_none() {
             return Err(ErrorCode::NOT_LEADER_OR_FOLLOWER);
         }
+        let stored = partition.stored;
+        let unstored = self.unstored(stored)?.map(|change| (LogKey::Journal, change));
+        let topic = self.topics.get_mut(name).ok_or(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION)?;
+        let partition = topic.partition_mut(index).ok_or(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION)?;
         let appended = partition.log.append(batch, partition.leader_epoch, None, now_ms)?;
         let key = LogKey::Partition(id, index);
         self.compact_if_grown(key, oldest_tombstone);
         self.records_came(now, (id, index), appended);
-        Ok(appended.pending.map(|change| (key, change)))
+        Ok(appended.pending.map(|change| (key, change)).or(unstored))
     }
 }
 

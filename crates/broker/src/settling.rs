@@ -106,6 +106,9 @@ impl BrokerState {
         appended: Appended,
     ) {
         let (key, bytes) = (LogKey::Partition(topic, index), appended.bytes);
+        if let Some(stored) = self.unstored_partition(topic, index) {
+            self.changed(LogKey::Journal, stored);
+        }
         if appended.sync_soon {
             self.settling.want(key);
         }
@@ -117,6 +120,15 @@ impl BrokerState {
                 self.changed(key, change);
             }
         }
+    }
+
+    /// The change of the metadata on which a partition hangs, while it is not durable.
+    pub(crate) fn unstored_partition(&self, topic: tontine_wire::Uuid, index: i32) -> Option<u64> {
+        // Mostly there is nothing to wait for.
+        self.store.as_ref()?.pending()?;
+        let name = self.topics.name_of(topic)?;
+        let partition = self.topics.get(name)?.partition(index)?;
+        self.unstored(partition.stored).ok().flatten()
     }
 
     /// Does something when these changes are durable.

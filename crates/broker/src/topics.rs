@@ -28,6 +28,8 @@ pub(crate) struct Partition {
     pub(crate) leader: Option<NodeId>,
     /// Counts the leaders there have been.
     pub(crate) leader_epoch: i32,
+    /// The change of the metadata that says that it is there: before that is durable nothing here is answered for.
+    pub(crate) stored: u64,
     /// Its records.
     pub(crate) log: Log,
 }

@@ -155,6 +155,9 @@ fn append(
     let up = state.nodes_up();
     let topic = state.topics.get_mut(name).ok_or(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION)?;
     check_place(topic, data.index, call.node, acks, &up)?;
+    let stored = topic.partition(data.index).map_or(0, |partition| partition.stored);
+    state.unstored(stored)?;
+    let topic = state.topics.get_mut(name).ok_or(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION)?;
     let batch = the_batch(data.records.unwrap_or_default())?;
     if batch.is_transactional() {
         check_transaction(&state.transactions, transactional, &batch, (name.to_owned(), data.index))?;

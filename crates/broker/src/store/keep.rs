@@ -160,7 +160,7 @@ impl BrokerState {
         let leader = leader.or_else(|| replicas.first().copied());
         let leader_epoch = stored.epoch.saturating_add(store.epochs_since(topic.starts));
         let log = store.open_log(topic, index, leader_epoch, settings.layout())?;
-        Ok(Partition { replicas, leader, leader_epoch, log })
+        Ok(Partition { replicas, leader, leader_epoch, stored: 0, log })
     }
 
     /// Coordinators of groups that are stored begin to work, so that their members and offsets expire.
@@ -184,6 +184,20 @@ impl BrokerState {
         let flushed = store.journal_mut().flush().is_ok();
         self.handle_done(now, Work(Task::Settle(LogKey::Journal)).run());
         flushed
+    }
+
+    /// The change of the metadata on which a partition hangs, while it is not durable; an error when it never will be.
+    pub(crate) fn unstored(&self, stored: u64) -> Result<Option<u64>, ErrorCode> {
+        match self.store.as_ref().map(Store::journal).filter(|journal| journal.durable() < stored) {
+            Some(journal) if journal.is_broken() => Err(ErrorCode::KAFKA_STORAGE_ERROR),
+            Some(_) => Ok(Some(stored)),
+            None => Ok(None),
+        }
+    }
+
+    /// The newest change of the metadata.
+    pub(crate) fn metadata_change(&self) -> u64 {
+        self.store.as_ref().and_then(Store::pending).unwrap_or(0)
     }
 
     /// The log of a new partition.

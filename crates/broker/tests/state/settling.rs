@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 use tontine_broker::disk::{Outage, SimulatedDisk};
 use tontine_broker::{ConnId, NewTopic};
 use tontine_wire::ErrorCode;
+use tontine_wire::api::create_partitions::{CreatePartitionsRequest, CreatePartitionsTopic};
 use tontine_wire::api::create_topics::{CreatableTopic, CreateTopicsRequest, CreateTopicsResponse};
 use tontine_wire::api::delete_records::{
     DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsResponse, DeleteRecordsTopic,
@@ -189,4 +190,32 @@ fn a_deletion_of_a_topic_that_nobody_was_told_of_may_not_have_happened_but_never
         let left = rig.state.log_offsets("orders", 0);
         assert!(left == Some((0, 1)) && !told || left.is_none(), "operation {operation}: {left:?} {told}");
     }
+}
+
+#[test]
+fn a_partition_that_is_not_stored_for_good_takes_no_records_whatever_the_policy() {
+    let disk = SimulatedDisk::new(1);
+    let mut rig = Rig::on(&disk, 1, &[]).unwrap();
+    rig.topic("orders", 1);
+    rig.work = Some(VecDeque::new());
+    let grower = rig.connect(1);
+    let more = CreatePartitionsTopic { name: "orders".into(), count: 2, ..Default::default() };
+    rig.send(grower, 3, CreatePartitionsRequest { topics: vec![more], ..Default::default() });
+    let send_to = |rig: &mut Rig, partition| {
+        let conn = rig.connect(1);
+        rig.send(conn, 9, produce_request("orders", partition, -1, batch(&["a"])));
+        conn
+    };
+    let early = send_to(&mut rig, 1);
+    assert_eq!(produced(&mut rig, early), None, "it waits for the partition to be there for good");
+    disk.set_sync_fails(true);
+    while rig.work_once(0) {}
+    disk.set_sync_fails(false);
+    assert_eq!(produced(&mut rig, early), Some((-1, ErrorCode::KAFKA_STORAGE_ERROR)));
+    let late = send_to(&mut rig, 1);
+    assert_eq!(produced(&mut rig, late), Some((-1, ErrorCode::KAFKA_STORAGE_ERROR)));
+    let old = send_to(&mut rig, 0);
+    assert_eq!(produced(&mut rig, old), Some((0, ErrorCode::NONE)), "what was there before goes on");
+    let fresh = rig.state.create_topic(rig.now, &NewTopic::new("more", 1));
+    assert_eq!(fresh.unwrap_err().0, ErrorCode::KAFKA_STORAGE_ERROR);
 }
