@@ -223,6 +223,40 @@ impl BrokerState {
         Ok(())
     }
 
+    /// The metadata cannot be made durable any more: partitions that are not in it for good are not there. Whoever asked
+    /// for them has been refused.
+    pub(crate) fn forget_unstored(&mut self, now: Instant) {
+        let racks = self.racks();
+        let unstored = |partition: &Partition| self.unstored(partition.stored) != Ok(None);
+        let kept =
+            |topic: &Topic| topic.partitions.iter().take_while(|partition| !unstored(partition)).count();
+        let cut: Vec<(Arc<str>, usize)> = self
+            .topics
+            .iter()
+            .map(|topic| (topic.name.clone(), kept(topic)))
+            .filter(|(name, kept)| self.topics.get(name).is_some_and(|topic| *kept < topic.partitions.len()))
+            .collect();
+        for (name, kept) in cut {
+            let had = self.topics.get(&name).map_or(0, |topic| topic.partitions.len());
+            for index in (0..had).skip(kept).filter_map(|index| i32::try_from(index).ok()) {
+                if *name == *topics::OFFSETS_TOPIC {
+                    self.coordinator_moved(now, index, None);
+                }
+            }
+            let Some(mut topic) = self.topics.remove(&name) else { continue };
+            let id = topic.id;
+            topic.partitions.truncate(kept);
+            if kept > 0 {
+                self.topics.insert(topic, &racks);
+            }
+            for index in (0..had).skip(kept).filter_map(|index| i32::try_from(index).ok()) {
+                self.partition_changed(now, id, index);
+            }
+            self.settle_gone(now, id);
+        }
+        self.tell_coordinators_of_topics(now);
+    }
+
     /// Deletes a topic with its records and the offsets that groups committed for it.
     pub fn delete_topic(&mut self, now: Instant, name: &str) -> Result<(), ErrorCode> {
         self.topics.get(name).ok_or(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION)?;

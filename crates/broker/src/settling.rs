@@ -212,6 +212,9 @@ impl BrokerState {
                     let _ = log.end_flush(&flushing, done.result);
                 }
                 self.settle(now, key);
+                if key == LogKey::Journal && self.log(key).is_some_and(|journal| journal.is_broken()) {
+                    self.forget_unstored(now);
+                }
                 if self.settling.waiting.contains_key(&key) {
                     self.settling.want(key);
                 }

@@ -195,7 +195,7 @@ impl BrokerState {
         }
     }
 
-    /// The newest change of the metadata.
+    /// The newest change of the metadata, while it is not durable.
     pub(crate) fn metadata_change(&self) -> u64 {
         self.store.as_ref().and_then(Store::pending).unwrap_or(0)
     }

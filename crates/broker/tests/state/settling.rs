@@ -6,7 +6,9 @@ use std::collections::VecDeque;
 use tontine_broker::disk::{Outage, SimulatedDisk};
 use tontine_broker::{ConnId, NewTopic};
 use tontine_wire::ErrorCode;
-use tontine_wire::api::create_partitions::{CreatePartitionsRequest, CreatePartitionsTopic};
+use tontine_wire::api::create_partitions::{
+    CreatePartitionsRequest, CreatePartitionsResponse, CreatePartitionsTopic,
+};
 use tontine_wire::api::create_topics::{CreatableTopic, CreateTopicsRequest, CreateTopicsResponse};
 use tontine_wire::api::delete_records::{
     DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsResponse, DeleteRecordsTopic,
@@ -212,10 +214,40 @@ fn a_partition_that_is_not_stored_for_good_takes_no_records_whatever_the_policy(
     while rig.work_once(0) {}
     disk.set_sync_fails(false);
     assert_eq!(produced(&mut rig, early), Some((-1, ErrorCode::KAFKA_STORAGE_ERROR)));
+    let grown: CreatePartitionsResponse = rig.answer_as(grower).unwrap();
+    assert_eq!(grown.results[0].error_code, ErrorCode::KAFKA_STORAGE_ERROR);
+    assert_eq!(rig.state.partitions("orders"), Some(1), "it was refused: it is not there");
     let late = send_to(&mut rig, 1);
-    assert_eq!(produced(&mut rig, late), Some((-1, ErrorCode::KAFKA_STORAGE_ERROR)));
+    assert_eq!(produced(&mut rig, late), Some((-1, ErrorCode::UNKNOWN_TOPIC_OR_PARTITION)));
     let old = send_to(&mut rig, 0);
     assert_eq!(produced(&mut rig, old), Some((0, ErrorCode::NONE)), "what was there before goes on");
     let fresh = rig.state.create_topic(rig.now, &NewTopic::new("more", 1));
     assert_eq!(fresh.unwrap_err().0, ErrorCode::KAFKA_STORAGE_ERROR);
+}
+
+#[test]
+fn topics_that_cannot_be_stored_for_good_are_refused_and_not_there_kafkas_own_included() {
+    let disk = SimulatedDisk::new(1);
+    let mut rig = Rig::on(&disk, 1, &[("offsets.topic.num.partitions", "2")]).unwrap();
+    rig.topic("orders", 1);
+    rig.work = Some(VecDeque::new());
+    let (creator, committer) = (rig.connect(1), rig.connect(1));
+    let topic = CreatableTopic {
+        name: "more".into(),
+        num_partitions: 1,
+        replication_factor: 1,
+        ..Default::default()
+    };
+    rig.send(creator, 5, CreateTopicsRequest { topics: vec![topic], ..Default::default() });
+    rig.send(committer, 8, commit("billing", "orders", 0, 1));
+    assert_eq!((rig.answer(creator), rig.answer(committer)), (None, None));
+    disk.set_sync_fails(true);
+    while rig.work_once(0) {}
+    let created: CreateTopicsResponse = rig.answer_as(creator).unwrap();
+    assert_eq!(created.topics[0].error_code, ErrorCode::KAFKA_STORAGE_ERROR);
+    let committed: OffsetCommitResponse = rig.answer_as(committer).unwrap();
+    assert!(committed.topics[0].partitions[0].error_code.is_err());
+    assert_eq!((rig.state.partitions("more"), rig.state.partitions("__consumer_offsets")), (None, None));
+    let again = rig.ask(committer, 8, commit("billing", "orders", 0, 1));
+    assert_eq!(again.topics[0].partitions[0].error_code, ErrorCode::COORDINATOR_NOT_AVAILABLE);
 }
