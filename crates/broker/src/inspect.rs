@@ -18,6 +18,11 @@ impl BrokerState {
         self.partition(topic, partition).map(|partition| (partition.log.start(), partition.log.end()))
     }
 
+    /// Whether a partition is there for good: nothing that one takes before is answered for.
+    pub fn is_stored(&self, topic: &str, partition: i32) -> bool {
+        self.partition(topic, partition).is_some_and(|known| self.unstored(known.stored) == Ok(None))
+    }
+
     /// The leader of a partition and its epoch; `None` when it has no leader.
     pub fn leader(&self, topic: &str, partition: i32) -> Option<(NodeId, i32)> {
         let partition = self.partition(topic, partition)?;

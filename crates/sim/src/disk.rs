@@ -330,7 +330,9 @@ impl World {
             let leader = self.broker.leader(&name.topic, name.partition);
             (name, leader.map(|(_, epoch)| epoch))
         };
-        let before: BTreeMap<_, _> = self.partitions().into_iter().map(with_epoch).collect();
+        // One that is being created has not been answered for.
+        let stored = |name: &TopicPartition| self.broker.is_stored(&name.topic, name.partition);
+        let before: BTreeMap<_, _> = self.partitions().into_iter().filter(stored).map(with_epoch).collect();
         let Some(storage) = self.storage.as_mut().filter(|storage| !storage.dark) else { return };
         let unsynced = storage.disk.unsynced();
         storage.disk = storage.disk.after(outage);
