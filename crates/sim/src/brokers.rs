@@ -217,7 +217,8 @@ impl World {
                     ));
                 } else {
                     self.counts.count(format!("commits refused: {}", answered.error_code));
-                    refused = true;
+                    // Whoever is refused as a member, or an old one, has nothing stored.
+                    refused |= answered.error_code.is_retriable();
                 }
             }
         }
