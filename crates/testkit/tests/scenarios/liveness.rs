@@ -285,9 +285,9 @@ async fn callbacks_that_take_longer_than_a_session_cost_no_membership() {
 async fn a_poll_that_waits_longer_than_the_poll_interval_is_a_poll_all_the_time() {
     for protocol in ALL {
         let stage = Stage::new(&[("t", 1)]).await;
-        let mut a = stage.seat("a", &[protocol, ("max.poll.interval.ms", "100")]).subscribe(&["t"]).await;
+        let mut a = stage.seat("a", &[protocol, ("max.poll.interval.ms", "1000")]).subscribe(&["t"]).await;
         settle(&mut [&mut a], &[1]).await;
-        let records = a.consumer.poll(Duration::from_millis(500)).await.unwrap();
+        let records = a.consumer.poll(Duration::from_millis(2500)).await.unwrap();
         assert!(records.is_empty());
         stage.produce("t", 0, 1).await;
         drive("a reads", &mut [&mut a], |seats| seats[0].got.len() == 1).await;
