@@ -15,7 +15,7 @@ import statistics
 import subprocess
 import tempfile
 
-from run import HERE, PEER_TARGET, TONTINE, Missing, read_said, rig_command
+from run import HERE, PEER_TARGET, TONTINE, Broker, Missing
 
 KINDS = ("embedded", "kafka")
 DURABLE = ["--set", "flush.messages=1"]
@@ -26,30 +26,6 @@ def client():
     if not (os.environ.get("PEERS_BUILT") and binary.exists()):
         subprocess.run(["go", "build", "-o", str(binary), "./throughput"], cwd=HERE / "go", check=True)
     return str(binary)
-
-
-class Broker:
-    """A broker with a directory of its own for as long as the block runs."""
-
-    def __init__(self, kind):
-        self.kind = kind
-        self.folder = tempfile.TemporaryDirectory(prefix="tontine-brokers-")
-        if kind == "kafka":
-            self.command = rig_command()
-        else:
-            self.command = [str(TONTINE), "broker", "--listen", "127.0.0.1:0", "--data-dir", self.folder.name]
-
-    def __enter__(self):
-        self.process = subprocess.Popen(self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        self.address = read_said(self.process.stdout, ["listening on"])["listening on"]
-        return self
-
-    def __exit__(self, *_):
-        self.process.stdin.close()
-        if self.kind != "kafka":
-            self.process.terminate()
-        self.process.wait()
-        self.folder.cleanup()
 
 
 def main():
@@ -63,7 +39,8 @@ def main():
     throughput = client()
     sizes = [int(size) for size in args.sizes.split(",")]
     seen = {}
-    with Broker("embedded") as ours, Broker("kafka") as theirs:
+    with tempfile.TemporaryDirectory(prefix="tontine-brokers-") as folder, \
+            Broker("embedded", ["--data-dir", folder]) as ours, Broker("kafka") as theirs:
         for number in range(args.rounds + 1):
             for size in sizes:
                 for kind, broker in zip(KINDS, (ours, theirs)):

@@ -123,11 +123,14 @@ def said_by_rig(*more):
 class Broker:
     """A broker for as long as the block runs."""
 
-    def __init__(self, kind):
+    def __init__(self, kind, embedded=()):
+        """`embedded`: more arguments for the embedded broker."""
         self.kind = kind
+        self.embedded = embedded
 
     def __enter__(self):
-        command = rig_command() if self.kind == "kafka" else [str(TONTINE), "broker", "--listen", "127.0.0.1:0"]
+        ours = [str(TONTINE), "broker", "--listen", "127.0.0.1:0", *self.embedded]
+        command = rig_command() if self.kind == "kafka" else ours
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.address = read_said(self.process.stdout, ["listening on"])["listening on"]
         return self

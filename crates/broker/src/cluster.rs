@@ -235,21 +235,20 @@ impl BrokerState {
         index: i32,
         leader: Option<NodeId>,
     ) -> Result<(), ErrorCode> {
-        let Some(before) = self.leader_becomes(topic, index, |before| (leader, before.1 + 1)) else {
-            return Ok(());
-        };
+        let Some(partition) = self.partition_mut(topic, index) else { return Ok(()) };
+        let before = (partition.leader, partition.leader_epoch);
         if before.0 == leader {
-            self.leader_becomes(topic, index, |_| before);
             return Ok(());
         }
-        if let Err(code) = self.keep_at_once(now, topic) {
-            self.leader_becomes(topic, index, |_| before);
+        (partition.leader, partition.leader_epoch) = (leader, before.1 + 1);
+        let kept = self.keep_at_once(now, topic);
+        let Some(partition) = self.partition_mut(topic, index) else { return Ok(()) };
+        if let Err(code) = kept {
+            (partition.leader, partition.leader_epoch) = before;
             return Err(code);
         }
-        let Some(known) = self.topics.get_mut(topic) else { return Ok(()) };
-        let id = known.id;
-        let Some(partition) = known.partition_mut(index) else { return Ok(()) };
         partition.log.begin_epoch(partition.leader_epoch);
+        let Some(id) = self.topics.get(topic).map(|topic| topic.id) else { return Ok(()) };
         if topic == OFFSETS_TOPIC {
             self.coordinator_moved(now, index, leader);
         }
@@ -257,17 +256,8 @@ impl BrokerState {
         Ok(())
     }
 
-    /// Sets the leader of a partition and its epoch; what they were before.
-    fn leader_becomes(
-        &mut self,
-        topic: &str,
-        index: i32,
-        next: impl FnOnce((Option<NodeId>, i32)) -> (Option<NodeId>, i32),
-    ) -> Option<(Option<NodeId>, i32)> {
-        let partition = self.topics.get_mut(topic)?.partition_mut(index)?;
-        let before = (partition.leader, partition.leader_epoch);
-        (partition.leader, partition.leader_epoch) = next(before);
-        Some(before)
+    fn partition_mut(&mut self, topic: &str, index: i32) -> Option<&mut Partition> {
+        self.topics.get_mut(topic)?.partition_mut(index)
     }
 }
 

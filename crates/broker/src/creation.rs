@@ -227,21 +227,14 @@ impl BrokerState {
     /// for them has been refused.
     pub(crate) fn forget_unstored(&mut self, now: Instant) {
         let racks = self.racks();
-        let unstored = |partition: &Partition| self.unstored(partition.stored) != Ok(None);
-        let kept =
-            |topic: &Topic| topic.partitions.iter().take_while(|partition| !unstored(partition)).count();
-        let cut: Vec<(Arc<str>, usize)> = self
-            .topics
-            .iter()
-            .map(|topic| (topic.name.clone(), kept(topic)))
-            .filter(|(name, kept)| self.topics.get(name).is_some_and(|topic| *kept < topic.partitions.len()))
-            .collect();
-        for (name, kept) in cut {
-            let had = self.topics.get(&name).map_or(0, |topic| topic.partitions.len());
-            for index in (0..had).skip(kept).filter_map(|index| i32::try_from(index).ok()) {
-                if *name == *topics::OFFSETS_TOPIC {
-                    self.coordinator_moved(now, index, None);
-                }
+        let is_stored = |partition: &&Partition| self.unstored(partition.stored) == Ok(None);
+        let kept = |topic: &Topic| topic.partitions.iter().take_while(is_stored).count();
+        let all = self.topics.iter().map(|topic| (topic.name.clone(), kept(topic), topic.partitions.len()));
+        let cut: Vec<(Arc<str>, usize, usize)> = all.filter(|(_, kept, had)| kept < had).collect();
+        for (name, kept, had) in cut {
+            let gone = (0..).take(had).skip(kept);
+            if *name == *topics::OFFSETS_TOPIC {
+                gone.clone().for_each(|index| self.coordinator_moved(now, index, None));
             }
             let Some(mut topic) = self.topics.remove(&name) else { continue };
             let id = topic.id;
@@ -249,9 +242,7 @@ impl BrokerState {
             if kept > 0 {
                 self.topics.insert(topic, &racks);
             }
-            for index in (0..had).skip(kept).filter_map(|index| i32::try_from(index).ok()) {
-                self.partition_changed(now, id, index);
-            }
+            gone.for_each(|index| self.partition_changed(now, id, index));
             self.settle_gone(now, id);
         }
         self.tell_coordinators_of_topics(now);

@@ -10,8 +10,8 @@ use crate::work::{Done, LogKey, Task, Work};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use tontine_group::Instant;
 use tontine_group::coordinator::{AppendId, Ticket};
-use tontine_wire::ErrorCode;
 use tontine_wire::api::Response;
+use tontine_wire::{ErrorCode, Uuid};
 
 /// The changes of logs that something needs.
 pub(crate) type Needs = BTreeMap<LogKey, u64>;
@@ -99,12 +99,7 @@ impl BrokerState {
     }
 
     /// Records came to a partition. They can be read at once, or when this change is durable.
-    pub(crate) fn records_came(
-        &mut self,
-        now: Instant,
-        (topic, index): (tontine_wire::Uuid, i32),
-        appended: Appended,
-    ) {
+    pub(crate) fn records_came(&mut self, now: Instant, (topic, index): (Uuid, i32), appended: Appended) {
         let (key, bytes) = (LogKey::Partition(topic, index), appended.bytes);
         if let Some(stored) = self.unstored_partition(topic, index) {
             self.changed(LogKey::Journal, stored);
@@ -123,7 +118,7 @@ impl BrokerState {
     }
 
     /// The change of the metadata on which a partition hangs, while it is not durable.
-    pub(crate) fn unstored_partition(&self, topic: tontine_wire::Uuid, index: i32) -> Option<u64> {
+    pub(crate) fn unstored_partition(&self, topic: Uuid, index: i32) -> Option<u64> {
         // Mostly there is nothing to wait for.
         self.store.as_ref()?.pending()?;
         let name = self.topics.name_of(topic)?;
@@ -264,7 +259,7 @@ impl BrokerState {
     }
 
     /// Nothing of these logs becomes durable any more: they are gone.
-    pub(crate) fn settle_gone(&mut self, now: Instant, topic: tontine_wire::Uuid) {
+    pub(crate) fn settle_gone(&mut self, now: Instant, topic: Uuid) {
         let of_topic = |key: &&LogKey| matches!(key, LogKey::Partition(id, _) if *id == topic);
         let gone: Vec<LogKey> = self.settling.waiting.keys().filter(of_topic).copied().collect();
         for key in gone {

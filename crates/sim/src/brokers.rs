@@ -15,7 +15,7 @@ use tontine_wire::{
     ErrorCode,
     api::{
         ApiKey, Request, Response,
-        offset_commit::{OffsetCommitRequest, OffsetCommitResponse},
+        offset_commit::{OffsetCommitRequest, OffsetCommitRequestTopic, OffsetCommitResponse},
     },
     codec::Reader,
     frame,
@@ -196,14 +196,18 @@ impl World {
         }
     }
 
+    /// The name of a topic in a commit, which may say its id alone.
+    pub(crate) fn name_in(&self, topic: &OffsetCommitRequestTopic) -> String {
+        match topic.name.is_empty() {
+            true => self.topic_names.get(&topic.topic_id).cloned().unwrap_or_default(),
+            false => topic.name.clone(),
+        }
+    }
+
     fn committed(&mut self, request: &OffsetCommitRequest, answer: &OffsetCommitResponse) {
         let mut refused = false;
         for (asked, answered) in request.topics.iter().zip(&answer.topics) {
-            let name = if asked.name.is_empty() {
-                self.topic_names.get(&asked.topic_id).cloned().unwrap_or_default()
-            } else {
-                asked.name.clone()
-            };
+            let name = self.name_in(asked);
             for (asked, answered) in asked.partitions.iter().zip(&answered.partitions) {
                 if answered.error_code == ErrorCode::NONE {
                     self.counts.count("commits accepted");

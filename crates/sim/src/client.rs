@@ -22,6 +22,11 @@ use tontine_group::Instant;
 /// The wall clock when a run begins.
 pub(crate) const UNIX_MS: i64 = 1_700_000_000_000;
 
+/// What a clock on the wall shows then.
+pub(crate) fn unix_ms(at: Instant) -> i64 {
+    UNIX_MS + i64::try_from(at.since_origin().as_millis()).unwrap_or(0)
+}
+
 /// What is done with each record that an application is handed.
 pub type Handler = Box<dyn FnMut(&Record<'_>)>;
 /// What a listener does.
@@ -121,10 +126,7 @@ impl Client {
         mut random: Random,
     ) -> Result<Self, Error> {
         let builder = configuration(life, &profile, plan, bootstrap);
-        let settings = ConsumerSettings::new(
-            builder,
-            UNIX_MS + i64::try_from(born.since_origin().as_millis()).unwrap_or(0),
-        )?;
+        let settings = ConsumerSettings::new(builder, unix_ms(born))?;
         let desk = Desk::new(&settings);
         let state = ConsumerState::new(settings, random.bits());
         Ok(Self {

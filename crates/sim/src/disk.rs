@@ -6,7 +6,7 @@
 //! `invariants::durability`.
 
 use crate::{
-    client::UNIX_MS,
+    client::{UNIX_MS, unix_ms},
     fact::Fact,
     random::Random,
     workload::Trouble,
@@ -387,11 +387,14 @@ impl World {
             storage.disk.fail_at(at);
             storage.tear = Some(Tear { at, outage, gone });
         }
-        let since = self.now.since_origin();
-        let unix_ms = UNIX_MS + i64::try_from(since.as_millis()).unwrap_or(0);
         let disk = Arc::new(storage.disk.clone());
-        let opened =
-            BrokerState::open(broker_config(&self.plan), nodes(&self.plan), random.bits(), unix_ms, disk);
+        let opened = BrokerState::open(
+            broker_config(&self.plan),
+            nodes(&self.plan),
+            random.bits(),
+            unix_ms(self.now),
+            disk,
+        );
         storage.dark = false;
         match opened {
             Ok(broker) => (self.broker, self.booted) = (broker, self.now),
@@ -442,10 +445,7 @@ impl World {
     /// A commit that was never answered may be stored or not.
     fn say_what_came_of(&mut self, request: &OffsetCommitRequest, kept: &BTreeMap<TopicPartition, i64>) {
         for topic in &request.topics {
-            let name = match topic.name.is_empty() {
-                true => self.topic_names.get(&topic.topic_id).cloned().unwrap_or_default(),
-                false => topic.name.clone(),
-            };
+            let name = self.name_in(topic);
             for partition in &topic.partitions {
                 let what = TopicPartition::new(name.as_str(), partition.partition_index);
                 let offset = partition.committed_offset;

@@ -6,7 +6,7 @@
 //! transaction is read from the logs (`scan`), and compared with what its producer was told.
 
 use crate::{
-    client::UNIX_MS,
+    client::unix_ms,
     fact::Fact,
     random::Random,
     world::{Happening, Stream, World},
@@ -259,7 +259,11 @@ impl World {
     fn shut_out(&mut self, producer: &mut Producer) {
         self.counts.count("transactions fenced or timed out");
         self.record(Fact::Done(format!("{} is shut out of its transaction", producer.name())));
-        // Its commit may have got through before.
+        self.abandon(producer);
+    }
+
+    /// The producer begins anew in the middle of a transaction. Its commit may have got through before.
+    fn abandon(&mut self, producer: &mut Producer) {
         let committed = if producer.asked_to_commit { None } else { Some(false) };
         if committed == Some(false) {
             self.promise(producer, false);
@@ -362,7 +366,7 @@ impl World {
         let sequence = producer.sequences.get(what).copied().unwrap_or(0);
         let mut builder = BatchBuilder::new(Compression::None);
         builder.producer(identity.id, identity.epoch, sequence).transactional(true);
-        let ms = UNIX_MS + i64::try_from(self.now.since_origin().as_millis()).unwrap_or(0);
+        let ms = unix_ms(self.now);
         for number in 0..self.random.between(1, 3) {
             let value = format!("{}{}, {number}", value_of(what), producer.name());
             builder.append(ms, None, Some(value.as_bytes()), []).ok()?;
@@ -491,11 +495,7 @@ impl World {
                 self.counts.count("producers replaced in the middle of a transaction");
                 self.record(Fact::Done(format!("another {} begins anew", producer.name())));
                 producer.zombie = (end == End::Twin).then_some(identity);
-                if !producer.asked_to_commit {
-                    self.promise(producer, false);
-                }
-                producer.over(if producer.asked_to_commit { None } else { Some(false) });
-                producer.step = Step::Init;
+                self.abandon(producer);
             }
             End::Commit | End::Abort => self.decide(producer, identity, end == End::Commit),
         }

@@ -1,7 +1,7 @@
 //! What is done to the world: members come, go and fail, connections, nodes, leaders and topics change.
 
 use crate::{
-    client::{Client, UNIX_MS, Wish},
+    client::{Client, Wish, unix_ms},
     fact::{Fact, Life},
     network::Way,
     workload::{Profile, Trouble},
@@ -394,7 +394,7 @@ impl World {
         let (node, _) = self.broker.leader(&name.topic, name.partition)?;
         let (_, end) = self.broker.log_offsets(&name.topic, name.partition)?;
         let mut builder = BatchBuilder::new(Compression::None);
-        let ms = UNIX_MS + i64::try_from(self.now.since_origin().as_millis()).unwrap_or(0);
+        let ms = unix_ms(self.now);
         let mut many = 0;
         for (key, value) in values {
             builder.append(ms, key, Some(value), []).ok()?;

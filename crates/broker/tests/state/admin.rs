@@ -13,7 +13,7 @@ use tontine_wire::api::incremental_alter_configs::{
     AlterConfigsResource, AlterableConfig, IncrementalAlterConfigsRequest,
 };
 
-fn create(name: &str, num_partitions: i32, replication_factor: i16) -> CreateTopicsRequest {
+pub(crate) fn create(name: &str, num_partitions: i32, replication_factor: i16) -> CreateTopicsRequest {
     let topic =
         CreatableTopic { name: name.into(), num_partitions, replication_factor, ..Default::default() };
     CreateTopicsRequest { topics: vec![topic], ..Default::default() }

@@ -1,5 +1,6 @@
 //! Syncs run while others are served: who waits, who does not, and who shares one.
 
+use crate::admin::create;
 use crate::disk::{EACH, commit};
 use crate::rig::{Rig, START_MS, batch, produce_request, records};
 use std::collections::VecDeque;
@@ -9,7 +10,7 @@ use tontine_wire::ErrorCode;
 use tontine_wire::api::create_partitions::{
     CreatePartitionsRequest, CreatePartitionsResponse, CreatePartitionsTopic,
 };
-use tontine_wire::api::create_topics::{CreatableTopic, CreateTopicsRequest, CreateTopicsResponse};
+use tontine_wire::api::create_topics::CreateTopicsResponse;
 use tontine_wire::api::delete_records::{
     DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsResponse, DeleteRecordsTopic,
 };
@@ -129,13 +130,7 @@ fn commits_topics_and_deleted_records_are_answered_for_when_they_are_durable() {
 
     let (committer, creator, deleter) = (rig.connect(1), rig.connect(1), rig.connect(1));
     rig.send(committer, 8, commit("billing", "orders", 0, 1));
-    let topic = CreatableTopic {
-        name: "more".into(),
-        num_partitions: 1,
-        replication_factor: 1,
-        ..Default::default()
-    };
-    rig.send(creator, 5, CreateTopicsRequest { topics: vec![topic], ..Default::default() });
+    rig.send(creator, 5, create("more", 1, 1));
     let partitions = vec![DeleteRecordsPartition { partition_index: 0, offset: 1 }];
     let topics = vec![DeleteRecordsTopic { name: "orders".into(), partitions }];
     rig.send(deleter, 2, DeleteRecordsRequest { topics, ..Default::default() });
@@ -232,13 +227,7 @@ fn topics_that_cannot_be_stored_for_good_are_refused_and_not_there_kafkas_own_in
     rig.topic("orders", 1);
     rig.work = Some(VecDeque::new());
     let (creator, committer) = (rig.connect(1), rig.connect(1));
-    let topic = CreatableTopic {
-        name: "more".into(),
-        num_partitions: 1,
-        replication_factor: 1,
-        ..Default::default()
-    };
-    rig.send(creator, 5, CreateTopicsRequest { topics: vec![topic], ..Default::default() });
+    rig.send(creator, 5, create("more", 1, 1));
     rig.send(committer, 8, commit("billing", "orders", 0, 1));
     assert_eq!((rig.answer(creator), rig.answer(committer)), (None, None));
     disk.set_sync_fails(true);

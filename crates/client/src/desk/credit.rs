@@ -23,21 +23,15 @@ pub(super) struct Credits {
 impl Credits {
     /// Bytes of a partition have left the queue. What is known of an earlier ownership or place is void.
     pub(super) fn add(&mut self, name: &TopicPartition, incarnation: Incarnation, bytes: usize) {
-        let now = match self.of.get_mut(name) {
-            Some((of, before)) if *of == incarnation => {
-                *before += bytes;
-                *before
-            }
-            Some(known) => {
-                *known = (incarnation, bytes);
-                bytes
-            }
-            None => {
-                self.of.insert(name.clone(), (incarnation, bytes));
-                bytes
-            }
+        let known = match self.of.get_mut(name) {
+            Some(known) => known,
+            None => self.of.entry(name.clone()).or_insert((incarnation, 0)),
         };
-        self.most = self.most.max(now);
+        if known.0 != incarnation {
+            *known = (incarnation, 0);
+        }
+        known.1 += bytes;
+        self.most = self.most.max(known.1);
         self.total += bytes;
     }
 

@@ -41,7 +41,6 @@ impl Session {
             for want in self.in_turn(wanted) {
                 add(&mut request.topics, want);
             }
-            self.known.clear();
         } else {
             self.fill_changes(request, wanted);
         }

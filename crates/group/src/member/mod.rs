@@ -246,7 +246,11 @@ impl Member {
         membership: &Membership,
         code: ErrorCode,
     ) -> Option<CommitRefusal> {
-        either!(&mut self.protocol, member => member.handle_commit_error(now, membership, code))
+        either!(&mut self.protocol, member => {
+            let refusal = member.commit_refused(now, membership, code);
+            member.advance(now);
+            refusal
+        })
     }
 
     // Callbacks.

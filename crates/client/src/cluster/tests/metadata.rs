@@ -94,17 +94,22 @@ fn an_answer_that_was_under_way_when_a_topic_became_of_interest_says_nothing_of_
     assert!(!world.cluster.is_partial(), "v was asked for: it does not exist");
 }
 
+/// The answer that a topic does not exist.
+fn without(topic: &str) -> wire::MetadataResponse {
+    let mut answer = two_brokers(1, 5);
+    answer.topics[0].name = Some(topic.to_owned());
+    answer.topics[0].partitions.clear();
+    answer.topics[0].error_code = ErrorCode::UNKNOWN_TOPIC_OR_PARTITION;
+    answer
+}
+
 #[test]
 fn a_topic_that_does_not_exist_is_asked_for_until_it_does() {
     let mut world = World::known();
     world.cluster.set_topics(world.now, names(&["later"]));
     world.drain();
     for _ in 0..5 {
-        let mut answer = two_brokers(1, 5);
-        answer.topics[0].name = Some("later".to_owned());
-        answer.topics[0].partitions.clear();
-        answer.topics[0].error_code = ErrorCode::UNKNOWN_TOPIC_OR_PARTITION;
-        world.reply(ApiKey::Metadata, answer);
+        world.reply(ApiKey::Metadata, without("later"));
         assert!(world.asked.is_empty());
         world.pass(ms(1_250));
     }
@@ -117,12 +122,8 @@ fn what_was_waited_for_long_is_looked_for_at_once_when_somebody_has_heard_of_it(
     world.cluster.set_topics(world.now, names(&["later"]));
     world.drain();
     for _ in 0..5 {
-        let mut answer = two_brokers(1, 5);
-        answer.topics[0].name = Some("later".to_owned());
-        answer.topics[0].partitions.clear();
-        answer.topics[0].error_code = ErrorCode::UNKNOWN_TOPIC_OR_PARTITION;
         world.pass(ms(1_250));
-        world.reply(ApiKey::Metadata, answer);
+        world.reply(ApiKey::Metadata, without("later"));
     }
     world.cluster.refresh_metadata(world.now);
     world.drain();

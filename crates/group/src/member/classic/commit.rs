@@ -39,18 +39,7 @@ impl Classic {
         }
     }
 
-    pub(in crate::member) fn handle_commit_error(
-        &mut self,
-        now: Instant,
-        membership: &Membership,
-        code: ErrorCode,
-    ) -> Option<CommitRefusal> {
-        let refusal = self.commit_refused(now, membership, code);
-        self.advance(now);
-        refusal
-    }
-
-    fn commit_refused(
+    pub(in crate::member) fn commit_refused(
         &mut self,
         now: Instant,
         membership: &Membership,

@@ -17,7 +17,7 @@ const COMMIT_GRACE: Duration = Duration::from_millis(100);
 
 impl Classic {
     /// Takes every step that is possible now, and tells of a callback that is due.
-    pub(super) fn advance(&mut self, now: Instant) {
+    pub(in crate::member) fn advance(&mut self, now: Instant) {
         while self.step(now) {}
         self.part(now);
         self.beat(now);

@@ -8,7 +8,7 @@ use crate::{
 
 impl Consumer {
     /// Takes every step that is possible now, and tells of a callback that is due.
-    pub(super) fn advance(&mut self, now: Instant) {
+    pub(in crate::member) fn advance(&mut self, now: Instant) {
         self.wait_for_names(now);
         while self.step(now) {}
         self.part(now);
