@@ -5,6 +5,7 @@
 //! Kafka serves a connection one request at a time. Mirrors `KafkaApis` and what stands around it.
 
 use crate::api;
+use crate::api::unserved::Unserved;
 use crate::cluster::{self, Node, NodeId};
 use crate::config::{BrokerConfig, GroupConfig, Settings};
 use crate::groups::Groups;
@@ -39,6 +40,17 @@ pub enum Closing {
     /// What came is no request.
     #[error("what came is no request: {0}")]
     Malformed(DecodeError),
+    /// What is asked for is unknown, and so is the form of an answer to it.
+    #[error(
+        "API {key} in version {version} is not known here, and so no answer to it that a client could read: \
+         the client is newer than Apache Kafka 4.4, or not a client of Kafka's"
+    )]
+    UnknownApi {
+        /// The number of the API.
+        key: i16,
+        /// The version that was asked for.
+        version: i16,
+    },
     /// A producer that wants no answers has to learn of an error in this way.
     #[error("a produce request without an answer failed: {0}")]
     ProduceFailed(ErrorCode),
@@ -67,6 +79,13 @@ pub enum BrokerOutput {
         correlation_id: i32,
         /// The answer.
         response: Response,
+    },
+    /// Send these bytes, a whole answer to something that is not spoken here.
+    Frame {
+        /// Where to.
+        conn: ConnId,
+        /// The answer, its length included.
+        frame: Bytes,
     },
     /// The request is done and has no answer: the next one may come.
     Silent {
@@ -285,17 +304,39 @@ impl BrokerState {
         if self.closed {
             return;
         }
-        if !self.connections.contains_key(&conn) {
+        if !self.connections.contains_key(&conn) || self.is_black_hole(conn) {
             return;
         }
         if let Some((correlation_id, response)) = self.unknown_api_versions(&frame) {
             self.outputs.push_back(BrokerOutput::Reply { conn, version: 0, correlation_id, response });
             return;
         }
-        match frame::decode_request(frame) {
+        match frame::decode_request(frame.clone()) {
             Ok((header, request)) => self.handle_request(now, conn, header, request),
+            Err(DecodeError::UnsupportedApi(_) | DecodeError::UnsupportedVersion { .. }) => {
+                self.handle_unspoken(now, conn, frame);
+            }
             Err(error) => self.close(now, conn, Closing::Malformed(error)),
         }
+    }
+
+    /// An API, or a version of one, that is not spoken here.
+    fn handle_unspoken(&mut self, now: Instant, conn: ConnId, frame: Bytes) {
+        let start = RequestStart::get(&mut Reader::new(frame.clone()));
+        match start.and_then(|start| Ok((start, api::unserved::answer(frame)?))) {
+            Ok((_, Unserved::Answer(frame))) => self.outputs.push_back(BrokerOutput::Frame { conn, frame }),
+            Ok((_, Unserved::Silence)) => self.outputs.push_back(BrokerOutput::Silent { conn }),
+            Ok((start, Unserved::Unknown)) => {
+                let why = Closing::UnknownApi { key: start.key, version: start.version };
+                self.close(now, conn, why);
+            }
+            Err(error) => self.close(now, conn, Closing::Malformed(error)),
+        }
+    }
+
+    fn is_black_hole(&self, conn: ConnId) -> bool {
+        let node = self.connections.get(&conn).and_then(|connection| self.nodes.get(&connection.node));
+        node.is_some_and(|node| node.black_hole)
     }
 
     /// A client may ask for the versions in a version that is not known here: the answer comes in version 0 then.
@@ -309,7 +350,7 @@ impl BrokerState {
     /// A request came.
     pub fn handle_request(&mut self, now: Instant, conn: ConnId, header: RequestHeader, request: Request) {
         let Some(node) = self.connections.get(&conn).map(|connection| connection.node) else { return };
-        if self.nodes.get(&node).is_some_and(|node| node.black_hole) {
+        if self.is_black_hole(conn) {
             return;
         }
         match self.intercept.judge(node, &header, &request) {

@@ -117,7 +117,8 @@ impl World {
                     self.reply(conn.0, version, correlation_id, response);
                     self.serve(conn.0);
                 }
-                BrokerOutput::Silent { conn } => {
+                // The members of a simulation ask for nothing that is not spoken.
+                BrokerOutput::Frame { conn, .. } | BrokerOutput::Silent { conn } => {
                     if let Some(link) = self.links.get_mut(&conn.0) {
                         link.busy = false;
                     }

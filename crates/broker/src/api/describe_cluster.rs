@@ -1,7 +1,7 @@
 //! DescribeCluster: the nodes.
 
 use super::authorized;
-use crate::state::BrokerState;
+use crate::state::{BrokerState, Call};
 use tontine_wire::ErrorCode;
 use tontine_wire::api::describe_cluster::{
     DescribeClusterBroker, DescribeClusterRequest, DescribeClusterResponse,
@@ -10,7 +10,11 @@ use tontine_wire::api::describe_cluster::{
 /// The endpoints that a client may ask a broker for; controllers have others.
 const BROKERS: i8 = 1;
 
-pub(super) fn answer(state: &BrokerState, request: &DescribeClusterRequest) -> DescribeClusterResponse {
+pub(super) fn answer(
+    state: &BrokerState,
+    _: &Call,
+    request: &DescribeClusterRequest,
+) -> DescribeClusterResponse {
     if request.endpoint_type != BROKERS {
         return DescribeClusterResponse {
             error_code: ErrorCode::MISMATCHED_ENDPOINT_TYPE,

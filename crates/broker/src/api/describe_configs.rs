@@ -27,7 +27,11 @@ mod source {
     pub(super) const GROUP: i8 = 8;
 }
 
-pub(super) fn answer(state: &BrokerState, request: DescribeConfigsRequest) -> DescribeConfigsResponse {
+pub(super) fn answer(
+    state: &BrokerState,
+    _: &Call,
+    request: DescribeConfigsRequest,
+) -> DescribeConfigsResponse {
     let (synonyms, documentation) = (request.include_synonyms, request.include_documentation);
     let results = request.resources.into_iter().map(|wanted| {
         let (error_code, error_message, configs) = match describe(state, &wanted) {

@@ -1,7 +1,7 @@
 //! DescribeTopicPartitions: Metadata for topics with very many partitions, page by page (KIP-966).
 
 use super::authorized;
-use crate::state::BrokerState;
+use crate::state::{BrokerState, Call};
 use crate::topics::{Topic, check_name};
 use tontine_wire::ErrorCode;
 use tontine_wire::api::describe_topic_partitions::{
@@ -14,6 +14,7 @@ const MOST: usize = 2000;
 
 pub(super) fn answer(
     state: &BrokerState,
+    _: &Call,
     request: &DescribeTopicPartitionsRequest,
 ) -> DescribeTopicPartitionsResponse {
     let mut names: Vec<&str> = request.topics.iter().map(|topic| topic.name.as_str()).collect();

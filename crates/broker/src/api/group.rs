@@ -3,6 +3,9 @@
 use crate::gather::merge;
 use crate::state::{Answer, BrokerState, Call};
 use std::collections::BTreeMap;
+use tontine_group::coordinator;
+use tontine_wire::ErrorCode;
+use tontine_wire::api::api_versions::ApiVersionsResponse;
 use tontine_wire::api::consumer_group_describe::{
     ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse,
 };
@@ -12,8 +15,8 @@ use tontine_wire::api::list_groups::{ListGroupsRequest, ListGroupsResponse};
 use tontine_wire::api::offset_fetch::{OffsetFetchRequest, OffsetFetchResponse};
 use tontine_wire::api::{Request, Response};
 
-pub(super) fn answer(state: &mut BrokerState, call: &Call, request: Request) -> Answer {
-    match request {
+pub(super) fn answer<R: Into<Request>>(state: &mut BrokerState, call: &Call, request: R) -> Answer {
+    match request.into() {
         Request::DescribeGroups(request) => describe(state, call, request),
         Request::ConsumerGroupDescribe(request) => describe_consumers(state, call, request),
         Request::DeleteGroups(request) => delete(state, call, request),
@@ -24,6 +27,13 @@ pub(super) fn answer(state: &mut BrokerState, call: &Call, request: Request) -> 
             None => Answer::Now(super::refuse_unserved(&request)),
         },
     }
+}
+
+/// Refuses a request about groups.
+pub(super) fn refuse<R>(request: &Request, _: &R, version: i16, code: ErrorCode) -> Response {
+    // A coordinator knows all requests about groups; ApiVersions is read by every client.
+    coordinator::refuse(request, version, code)
+        .unwrap_or_else(|| ApiVersionsResponse { error_code: code, ..Default::default() }.into())
 }
 
 /// The one group that a request is about.

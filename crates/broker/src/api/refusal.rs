@@ -1,82 +1,13 @@
-//! The answer that says nothing but an error, wherever the API has room for one. Mirrors
-//! `AbstractRequest.getErrorResponse` of every request.
+//! Refusals that say an error for each topic, partition or other thing that was named.
 
 use bytes::Bytes;
-use tontine_group::coordinator;
 use tontine_wire::ErrorCode;
-use tontine_wire::api::{self, Request, Response};
+use tontine_wire::api;
 
-/// An API that is not served here.
-pub(crate) fn refuse_unserved(request: &Request) -> Response {
-    refuse(request, 0, ErrorCode::UNSUPPORTED_VERSION)
-}
-
-/// Refuses a request with this error.
-pub(crate) fn refuse(request: &Request, version: i16, code: ErrorCode) -> Response {
-    if let Some(response) = coordinator::refuse(request, version, code) {
-        return response;
-    }
-    match request {
-        Request::Produce(r) => produce(r, code).into(),
-        Request::Fetch(r) => fetch(r, version, code).into(),
-        Request::ListOffsets(r) => list_offsets(r, code).into(),
-        Request::Metadata(r) => metadata(r, code).into(),
-        Request::FindCoordinator(r) => find_coordinator(r, code).into(),
-        Request::OffsetForLeaderEpoch(r) => offset_for_leader_epoch(r, code).into(),
-        Request::CreateTopics(_)
-        | Request::DeleteTopics(_)
-        | Request::CreatePartitions(_)
-        | Request::DeleteRecords(_)
-        | Request::DescribeConfigs(_)
-        | Request::AlterConfigs(_)
-        | Request::IncrementalAlterConfigs(_) => admin(request, code),
-        Request::AddPartitionsToTxn(_)
-        | Request::AddOffsetsToTxn(_)
-        | Request::EndTxn(_)
-        | Request::WriteTxnMarkers(_)
-        | Request::TxnOffsetCommit(_)
-        | Request::DescribeTransactions(_)
-        | Request::ConsumerGroupDescribe(_)
-        | Request::DescribeProducers(_)
-        | Request::DescribeTopicPartitions(_) => items(request, code),
-        other => whole(other, code),
-    }
-}
-
-/// APIs with one error for the whole answer.
-fn whole(request: &Request, code: ErrorCode) -> Response {
-    macro_rules! with_code {
-        ($($variant:ident => $module:ident :: $response:ident),* $(,)?) => {
-            match request {
-                $(Request::$variant(_) => api::$module::$response { error_code: code, ..Default::default() }.into(),)*
-                // The others were answered by the caller; ApiVersions is read by every client.
-                _ => api::api_versions::ApiVersionsResponse { error_code: code, ..Default::default() }.into(),
-            }
-        };
-    }
-    with_code! {
-        Heartbeat => heartbeat::HeartbeatResponse,
-        ListGroups => list_groups::ListGroupsResponse,
-        SyncGroup => sync_group::SyncGroupResponse,
-        JoinGroup => join_group::JoinGroupResponse,
-        LeaveGroup => leave_group::LeaveGroupResponse,
-        OffsetFetch => offset_fetch::OffsetFetchResponse,
-        OffsetDelete => offset_delete::OffsetDeleteResponse,
-        SaslHandshake => sasl_handshake::SaslHandshakeResponse,
-        SaslAuthenticate => sasl_authenticate::SaslAuthenticateResponse,
-        InitProducerId => init_producer_id::InitProducerIdResponse,
-        DescribeLogDirs => describe_log_dirs::DescribeLogDirsResponse,
-        ElectLeaders => elect_leaders::ElectLeadersResponse,
-        DescribeCluster => describe_cluster::DescribeClusterResponse,
-        ListTransactions => list_transactions::ListTransactionsResponse,
-        ConsumerGroupHeartbeat => consumer_group_heartbeat::ConsumerGroupHeartbeatResponse,
-        GetTelemetrySubscriptions => get_telemetry_subscriptions::GetTelemetrySubscriptionsResponse,
-        PushTelemetry => push_telemetry::PushTelemetryResponse,
-        ListConfigResources => list_config_resources::ListConfigResourcesResponse,
-    }
-}
-
-fn produce(request: &api::produce::ProduceRequest, error_code: ErrorCode) -> api::produce::ProduceResponse {
+pub(super) fn produce(
+    request: &api::produce::ProduceRequest,
+    error_code: ErrorCode,
+) -> api::produce::ProduceResponse {
     use api::produce::{PartitionProduceResponse, ProduceResponse, TopicProduceResponse};
     let responses = request.topic_data.iter().map(|topic| TopicProduceResponse {
         name: topic.name.clone(),
@@ -95,7 +26,7 @@ fn produce(request: &api::produce::ProduceRequest, error_code: ErrorCode) -> api
     ProduceResponse { responses: responses.collect(), ..Default::default() }
 }
 
-fn fetch(
+pub(super) fn fetch(
     request: &api::fetch::FetchRequest,
     version: i16,
     error_code: ErrorCode,
@@ -122,7 +53,7 @@ fn fetch(
     FetchResponse { responses: responses.collect(), ..Default::default() }
 }
 
-fn list_offsets(
+pub(super) fn list_offsets(
     request: &api::list_offsets::ListOffsetsRequest,
     error_code: ErrorCode,
 ) -> api::list_offsets::ListOffsetsResponse {
@@ -142,7 +73,7 @@ fn list_offsets(
     ListOffsetsResponse { topics: topics.collect(), ..Default::default() }
 }
 
-fn metadata(
+pub(super) fn metadata(
     request: &api::metadata::MetadataRequest,
     error_code: ErrorCode,
 ) -> api::metadata::MetadataResponse {
@@ -156,7 +87,7 @@ fn metadata(
     MetadataResponse { topics: topics.collect(), error_code, ..Default::default() }
 }
 
-fn find_coordinator(
+pub(super) fn find_coordinator(
     request: &api::find_coordinator::FindCoordinatorRequest,
     error_code: ErrorCode,
 ) -> api::find_coordinator::FindCoordinatorResponse {
@@ -177,7 +108,7 @@ fn find_coordinator(
     }
 }
 
-fn offset_for_leader_epoch(
+pub(super) fn offset_for_leader_epoch(
     request: &api::offset_for_leader_epoch::OffsetForLeaderEpochRequest,
     error_code: ErrorCode,
 ) -> api::offset_for_leader_epoch::OffsetForLeaderEpochResponse {
@@ -199,138 +130,134 @@ fn offset_for_leader_epoch(
     OffsetForLeaderEpochResponse { topics: topics.collect(), ..Default::default() }
 }
 
-/// Admin requests answer item by item.
-fn admin(request: &Request, error_code: ErrorCode) -> Response {
-    match request {
-        Request::CreateTopics(r) => {
-            use api::create_topics::{CreatableTopicResult, CreateTopicsResponse};
-            let refused =
-                |name: &String| CreatableTopicResult { name: name.clone(), error_code, ..Default::default() };
-            let topics = r.topics.iter().map(|topic| refused(&topic.name)).collect();
-            CreateTopicsResponse { topics, ..Default::default() }.into()
-        }
-        Request::DeleteTopics(r) => {
-            use api::delete_topics::{DeletableTopicResult, DeleteTopicsResponse};
-            let named = r.topic_names.iter().map(|name| (Some(name.clone()), tontine_wire::Uuid::ZERO));
-            let listed = r.topics.iter().map(|topic| (topic.name.clone(), topic.topic_id));
-            let refused =
-                |(name, topic_id)| DeletableTopicResult { name, topic_id, error_code, ..Default::default() };
-            let responses = named.chain(listed).map(refused).collect();
-            DeleteTopicsResponse { responses, ..Default::default() }.into()
-        }
-        Request::CreatePartitions(r) => {
-            use api::create_partitions::{CreatePartitionsResponse, CreatePartitionsTopicResult};
-            let results = r.topics.iter().map(|topic| CreatePartitionsTopicResult {
-                name: topic.name.clone(),
-                error_code,
-                ..Default::default()
-            });
-            CreatePartitionsResponse { results: results.collect(), ..Default::default() }.into()
-        }
-        Request::DeleteRecords(r) => {
-            use api::delete_records::{
-                DeleteRecordsPartitionResult, DeleteRecordsResponse, DeleteRecordsTopicResult,
-            };
-            let topics = r.topics.iter().map(|topic| DeleteRecordsTopicResult {
-                name: topic.name.clone(),
-                partitions: topic
-                    .partitions
-                    .iter()
-                    .map(|partition| DeleteRecordsPartitionResult {
-                        partition_index: partition.partition_index,
-                        low_watermark: -1,
-                        error_code,
-                    })
-                    .collect(),
-            });
-            DeleteRecordsResponse { topics: topics.collect(), ..Default::default() }.into()
-        }
-        _ => configs(request, error_code),
-    }
+pub(super) fn create_topics(
+    request: &api::create_topics::CreateTopicsRequest,
+    error_code: ErrorCode,
+) -> api::create_topics::CreateTopicsResponse {
+    use api::create_topics::{CreatableTopicResult, CreateTopicsResponse};
+    let refused =
+        |name: &String| CreatableTopicResult { name: name.clone(), error_code, ..Default::default() };
+    let topics = request.topics.iter().map(|topic| refused(&topic.name)).collect();
+    CreateTopicsResponse { topics, ..Default::default() }
 }
 
-fn configs(request: &Request, error_code: ErrorCode) -> Response {
-    match request {
-        Request::AlterConfigs(r) => {
-            use api::alter_configs::{AlterConfigsResourceResponse, AlterConfigsResponse};
-            let responses = r.resources.iter().map(|resource| AlterConfigsResourceResponse {
-                error_code,
-                resource_type: resource.resource_type,
-                resource_name: resource.resource_name.clone(),
-                ..Default::default()
-            });
-            AlterConfigsResponse { responses: responses.collect(), ..Default::default() }.into()
-        }
-        Request::IncrementalAlterConfigs(r) => {
-            use api::incremental_alter_configs::{
-                AlterConfigsResourceResponse, IncrementalAlterConfigsResponse,
-            };
-            let responses = r.resources.iter().map(|resource| AlterConfigsResourceResponse {
-                error_code,
-                resource_type: resource.resource_type,
-                resource_name: resource.resource_name.clone(),
-                ..Default::default()
-            });
-            IncrementalAlterConfigsResponse { responses: responses.collect(), ..Default::default() }.into()
-        }
-        Request::DescribeConfigs(r) => {
-            use api::describe_configs::{DescribeConfigsResponse, DescribeConfigsResult};
-            let results = r.resources.iter().map(|resource| DescribeConfigsResult {
-                error_code,
-                resource_type: resource.resource_type,
-                resource_name: resource.resource_name.clone(),
-                ..Default::default()
-            });
-            DescribeConfigsResponse { results: results.collect(), ..Default::default() }.into()
-        }
-        other => whole(other, error_code),
-    }
+pub(super) fn delete_topics(
+    request: &api::delete_topics::DeleteTopicsRequest,
+    error_code: ErrorCode,
+) -> api::delete_topics::DeleteTopicsResponse {
+    use api::delete_topics::{DeletableTopicResult, DeleteTopicsResponse};
+    let named = request.topic_names.iter().map(|name| (Some(name.clone()), tontine_wire::Uuid::ZERO));
+    let listed = request.topics.iter().map(|topic| (topic.name.clone(), topic.topic_id));
+    let refused =
+        |(name, topic_id)| DeletableTopicResult { name, topic_id, error_code, ..Default::default() };
+    let responses = named.chain(listed).map(refused).collect();
+    DeleteTopicsResponse { responses, ..Default::default() }
 }
 
-/// Requests about transactions, producers and other lists.
-fn items(request: &Request, error_code: ErrorCode) -> Response {
-    match request {
-        Request::AddPartitionsToTxn(r) => add_partitions_to_txn(r, error_code).into(),
-        Request::AddOffsetsToTxn(_) => {
-            api::add_offsets_to_txn::AddOffsetsToTxnResponse { error_code, ..Default::default() }.into()
-        }
-        Request::EndTxn(_) => api::end_txn::EndTxnResponse { error_code, ..Default::default() }.into(),
-        Request::WriteTxnMarkers(r) => write_txn_markers(r, error_code).into(),
-        Request::TxnOffsetCommit(r) => txn_offset_commit(r, error_code).into(),
-        Request::DescribeTransactions(r) => {
-            use api::describe_transactions::{DescribeTransactionsResponse, TransactionState};
-            let refused = |id: &String| TransactionState {
-                error_code,
-                transactional_id: id.clone(),
-                ..Default::default()
-            };
-            let transaction_states = r.transactional_ids.iter().map(refused).collect();
-            DescribeTransactionsResponse { transaction_states, ..Default::default() }.into()
-        }
-        Request::ConsumerGroupDescribe(r) => {
-            use api::consumer_group_describe::{ConsumerGroupDescribeResponse, DescribedGroup};
-            let refused =
-                |id: &String| DescribedGroup { error_code, group_id: id.clone(), ..Default::default() };
-            let groups = r.group_ids.iter().map(refused).collect();
-            ConsumerGroupDescribeResponse { groups, ..Default::default() }.into()
-        }
-        Request::DescribeProducers(r) => describe_producers(r, error_code).into(),
-        Request::DescribeTopicPartitions(r) => {
-            use api::describe_topic_partitions::{
-                DescribeTopicPartitionsResponse, DescribeTopicPartitionsResponseTopic,
-            };
-            let topics = r.topics.iter().map(|topic| DescribeTopicPartitionsResponseTopic {
-                error_code,
-                name: Some(topic.name.clone()),
-                ..Default::default()
-            });
-            DescribeTopicPartitionsResponse { topics: topics.collect(), ..Default::default() }.into()
-        }
-        other => whole(other, error_code),
-    }
+pub(super) fn create_partitions(
+    request: &api::create_partitions::CreatePartitionsRequest,
+    error_code: ErrorCode,
+) -> api::create_partitions::CreatePartitionsResponse {
+    use api::create_partitions::{CreatePartitionsResponse, CreatePartitionsTopicResult};
+    let results = request.topics.iter().map(|topic| CreatePartitionsTopicResult {
+        name: topic.name.clone(),
+        error_code,
+        ..Default::default()
+    });
+    CreatePartitionsResponse { results: results.collect(), ..Default::default() }
 }
 
-fn add_partitions_to_txn(
+pub(super) fn delete_records(
+    request: &api::delete_records::DeleteRecordsRequest,
+    error_code: ErrorCode,
+) -> api::delete_records::DeleteRecordsResponse {
+    use api::delete_records::{
+        DeleteRecordsPartitionResult, DeleteRecordsResponse, DeleteRecordsTopicResult,
+    };
+    let topics = request.topics.iter().map(|topic| DeleteRecordsTopicResult {
+        name: topic.name.clone(),
+        partitions: topic
+            .partitions
+            .iter()
+            .map(|partition| DeleteRecordsPartitionResult {
+                partition_index: partition.partition_index,
+                low_watermark: -1,
+                error_code,
+            })
+            .collect(),
+    });
+    DeleteRecordsResponse { topics: topics.collect(), ..Default::default() }
+}
+
+pub(super) fn alter_configs(
+    request: &api::alter_configs::AlterConfigsRequest,
+    error_code: ErrorCode,
+) -> api::alter_configs::AlterConfigsResponse {
+    use api::alter_configs::{AlterConfigsResourceResponse, AlterConfigsResponse};
+    let responses = request.resources.iter().map(|resource| AlterConfigsResourceResponse {
+        error_code,
+        resource_type: resource.resource_type,
+        resource_name: resource.resource_name.clone(),
+        ..Default::default()
+    });
+    AlterConfigsResponse { responses: responses.collect(), ..Default::default() }
+}
+
+pub(super) fn incremental_alter_configs(
+    request: &api::incremental_alter_configs::IncrementalAlterConfigsRequest,
+    error_code: ErrorCode,
+) -> api::incremental_alter_configs::IncrementalAlterConfigsResponse {
+    use api::incremental_alter_configs::{AlterConfigsResourceResponse, IncrementalAlterConfigsResponse};
+    let responses = request.resources.iter().map(|resource| AlterConfigsResourceResponse {
+        error_code,
+        resource_type: resource.resource_type,
+        resource_name: resource.resource_name.clone(),
+        ..Default::default()
+    });
+    IncrementalAlterConfigsResponse { responses: responses.collect(), ..Default::default() }
+}
+
+pub(super) fn describe_configs(
+    request: &api::describe_configs::DescribeConfigsRequest,
+    error_code: ErrorCode,
+) -> api::describe_configs::DescribeConfigsResponse {
+    use api::describe_configs::{DescribeConfigsResponse, DescribeConfigsResult};
+    let results = request.resources.iter().map(|resource| DescribeConfigsResult {
+        error_code,
+        resource_type: resource.resource_type,
+        resource_name: resource.resource_name.clone(),
+        ..Default::default()
+    });
+    DescribeConfigsResponse { results: results.collect(), ..Default::default() }
+}
+
+pub(super) fn describe_transactions(
+    request: &api::describe_transactions::DescribeTransactionsRequest,
+    error_code: ErrorCode,
+) -> api::describe_transactions::DescribeTransactionsResponse {
+    use api::describe_transactions::{DescribeTransactionsResponse, TransactionState};
+    let refused =
+        |id: &String| TransactionState { error_code, transactional_id: id.clone(), ..Default::default() };
+    let transaction_states = request.transactional_ids.iter().map(refused).collect();
+    DescribeTransactionsResponse { transaction_states, ..Default::default() }
+}
+
+pub(super) fn describe_topic_partitions(
+    request: &api::describe_topic_partitions::DescribeTopicPartitionsRequest,
+    error_code: ErrorCode,
+) -> api::describe_topic_partitions::DescribeTopicPartitionsResponse {
+    use api::describe_topic_partitions::{
+        DescribeTopicPartitionsResponse, DescribeTopicPartitionsResponseTopic,
+    };
+    let topics = request.topics.iter().map(|topic| DescribeTopicPartitionsResponseTopic {
+        error_code,
+        name: Some(topic.name.clone()),
+        ..Default::default()
+    });
+    DescribeTopicPartitionsResponse { topics: topics.collect(), ..Default::default() }
+}
+
+pub(super) fn add_partitions_to_txn(
     request: &api::add_partitions_to_txn::AddPartitionsToTxnRequest,
     error_code: ErrorCode,
 ) -> api::add_partitions_to_txn::AddPartitionsToTxnResponse {
@@ -355,7 +282,7 @@ fn add_partitions_to_txn(
     }
 }
 
-fn write_txn_markers(
+pub(super) fn write_txn_markers(
     request: &api::write_txn_markers::WriteTxnMarkersRequest,
     error_code: ErrorCode,
 ) -> api::write_txn_markers::WriteTxnMarkersResponse {
@@ -378,7 +305,7 @@ fn write_txn_markers(
     WriteTxnMarkersResponse { markers: markers.collect() }
 }
 
-fn txn_offset_commit(
+pub(super) fn txn_offset_commit(
     request: &api::txn_offset_commit::TxnOffsetCommitRequest,
     error_code: ErrorCode,
 ) -> api::txn_offset_commit::TxnOffsetCommitResponse {
@@ -400,7 +327,7 @@ fn txn_offset_commit(
     TxnOffsetCommitResponse { topics: topics.collect(), ..Default::default() }
 }
 
-fn describe_producers(
+pub(super) fn describe_producers(
     request: &api::describe_producers::DescribeProducersRequest,
     error_code: ErrorCode,
 ) -> api::describe_producers::DescribeProducersResponse {

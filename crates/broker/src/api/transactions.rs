@@ -19,7 +19,7 @@ use tontine_wire::api::init_producer_id::{InitProducerIdRequest, InitProducerIdR
 use tontine_wire::api::list_transactions::{
     ListTransactionsRequest, ListTransactionsResponse, TransactionState as ListedTransaction,
 };
-use tontine_wire::api::{Request, Response};
+use tontine_wire::api::txn_offset_commit::{TxnOffsetCommitRequest, TxnOffsetCommitResponse};
 
 /// Whoever was shut out is told so by a code of its own from the first of these versions on.
 fn told(code: ErrorCode, version: i16, since: i16) -> ErrorCode {
@@ -175,8 +175,11 @@ fn decide(state: &mut BrokerState, call: &Call, request: &EndTxnRequest) -> Resu
 }
 
 /// TxnOffsetCommit: offsets that count when the transaction is committed.
-pub(super) fn commit_offsets(state: &mut BrokerState, call: &Call, request: Request) -> Response {
-    let Request::TxnOffsetCommit(commit) = &request else { return super::refuse_unserved(&request) };
+pub(super) fn commit_offsets(
+    state: &mut BrokerState,
+    call: &Call,
+    commit: &TxnOffsetCommitRequest,
+) -> TxnOffsetCommitResponse {
     let shard = state.shard_of(&commit.group_id);
     let place = (OFFSETS_TOPIC.to_owned(), shard);
     let producer = (commit.producer_id, commit.producer_epoch);
@@ -187,10 +190,7 @@ pub(super) fn commit_offsets(state: &mut BrokerState, call: &Call, request: Requ
     let allowed =
         allowed.and_then(|()| state.transactions.may_write(&commit.transactional_id, producer, &place));
     let stored = allowed.and_then(|()| state.store_pending_offsets(call, shard, commit));
-    match stored {
-        Ok(response) => response.into(),
-        Err(code) => super::refuse(&request, call.version, code),
-    }
+    stored.unwrap_or_else(|code| super::refusal::txn_offset_commit(commit, code))
 }
 
 /// ListTransactions: those whose coordinator is here, as the filters say.

@@ -25,6 +25,8 @@ const COPIED_UP_TO: usize = 8 << 10;
 pub(super) enum Event {
     /// Send this.
     Reply { version: i16, correlation_id: i32, response: Box<Response> },
+    /// Send this as it is.
+    Frame(Bytes),
     /// There is no answer; go on.
     Silent,
 }
@@ -35,7 +37,7 @@ pub(super) async fn serve(shared: Arc<Shared>, conn: ConnId, stream: TcpStream, 
     if let Err(error) = connection.run(&shared, conn).await {
         tracing::debug!(conn = conn.0, %error, "a connection ended");
         if let Some(language) = other_language(&connection.buffer) {
-            shared.say_once(language);
+            shared.say_once(language.to_owned());
         }
     }
     shared.disconnected(conn);
@@ -82,10 +84,14 @@ impl Connection {
                 Next::Closed => return Ok(()),
             };
             buffers.give_back_frame(memory);
-            if let Event::Reply { version, correlation_id, response } = event {
-                let mut pieces = frame::encode_response_in_pieces(version, correlation_id, &response);
-                drop(response);
-                self.stream.write_all_buf(&mut pieces).await?;
+            match event {
+                Event::Reply { version, correlation_id, response } => {
+                    let mut pieces = frame::encode_response_in_pieces(version, correlation_id, &response);
+                    drop(response);
+                    self.stream.write_all_buf(&mut pieces).await?;
+                }
+                Event::Frame(mut frame) => self.stream.write_all_buf(&mut frame).await?,
+                Event::Silent => {}
             }
         }
         Ok(())

@@ -7,7 +7,7 @@
 use super::buffers::Buffers;
 use super::connection::Event;
 use crate::cluster::NodeId;
-use crate::state::{BrokerOutput, BrokerState, ConnId};
+use crate::state::{BrokerOutput, BrokerState, Closing, ConnId};
 use crate::work::Work;
 use bytes::Bytes;
 use std::collections::{BTreeSet, HashMap};
@@ -96,7 +96,7 @@ pub(super) struct Shared {
     runtime: Handle,
     under_way: Mutex<Tally>,
     all_done: Condvar,
-    said: Mutex<BTreeSet<&'static str>>,
+    said: Mutex<BTreeSet<String>>,
     inner: Mutex<Inner>,
     origin: tokio::time::Instant,
     next_conn: AtomicU64,
@@ -108,6 +108,9 @@ pub(super) struct Shared {
 
 /// How long a broker that stops waits for answers to go out: a client that does not read must not keep it.
 const FAREWELL: Duration = Duration::from_secs(2);
+
+/// How many different things are said once: a client that makes mistakes must not fill memory or a log.
+const MOST_SAID: usize = 100;
 
 impl Shared {
     pub(super) fn new(state: BrokerState) -> Arc<Self> {
@@ -133,9 +136,11 @@ impl Shared {
     }
 
     /// Says something that an operator should know, the first time that it happens.
-    pub(super) fn say_once(&self, what: &'static str) {
-        if locked(&self.said).insert(what) {
+    pub(super) fn say_once(&self, what: String) {
+        let mut said = locked(&self.said);
+        if said.len() < MOST_SAID && !said.contains(&what) {
             tracing::warn!("{what}");
+            said.insert(what);
         }
     }
 
@@ -295,9 +300,13 @@ impl Shared {
                 BrokerOutput::Reply { conn, version, correlation_id, response } => {
                     (conn, Event::Reply { version, correlation_id, response: Box::new(response) })
                 }
+                BrokerOutput::Frame { conn, frame } => (conn, Event::Frame(frame)),
                 BrokerOutput::Silent { conn } => (conn, Event::Silent),
                 BrokerOutput::Disconnect { conn, why } => {
                     tracing::debug!(conn = conn.0, %why, "closing a connection");
+                    if let Closing::UnknownApi { .. } = why {
+                        self.say_once(format!("a connection is closed: {why}"));
+                    }
                     if let Some(entry) = inner.connections.remove(&conn) {
                         entry.task.abort();
                     }

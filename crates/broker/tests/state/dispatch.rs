@@ -88,6 +88,12 @@ impl Broker {
                     assert!(read.is_ok(), "{read:?} {response:?}");
                     answers += 1;
                 }
+                BrokerOutput::Frame { conn, frame } => {
+                    self.asked.remove(&conn).expect("an answer is to a question");
+                    let size = frame.first_chunk().map(|head| u32::from_be_bytes(*head) as usize);
+                    assert_eq!(size, Some(frame.len() - 4), "{frame:?}");
+                    answers += 1;
+                }
                 BrokerOutput::Disconnect { conn, .. } => {
                     self.asked.remove(&conn);
                 }

@@ -30,14 +30,22 @@ impl Dice {
     }
 
     fn frame(&mut self) -> Bytes {
-        let key = ApiKey::ALL[self.below(ApiKey::ALL.len())];
-        let version = (self.below(20) as i16).min(*key.versions().end());
         let mut frame = BytesMut::new();
-        frame.put_i16(key as i16);
-        frame.put_i16(version);
+        let flexible = if self.below(4) == 0 {
+            // Whatever Kafka has, old versions included.
+            frame.put_i16(self.below(96) as i16);
+            frame.put_i16(self.below(4) as i16);
+            self.below(2) == 0
+        } else {
+            let key = ApiKey::ALL[self.below(ApiKey::ALL.len())];
+            let version = (self.below(20) as i16).min(*key.versions().end());
+            frame.put_i16(key as i16);
+            frame.put_i16(version);
+            key.is_flexible(version)
+        };
         frame.put_i32(1);
         frame.put_i16(-1);
-        if key.is_flexible(version) {
+        if flexible {
             frame.put_u8(0);
         }
         for _ in 0..self.below(80) {

@@ -79,7 +79,7 @@ fn rubbish_closes_the_connection() {
         rig.state.handle_frame(rig.now, conn, Bytes::copy_from_slice(rubbish));
         rig.drain();
         assert!(
-            matches!(rig.closed[..], [(ConnId(1), Closing::Malformed(_))]),
+            matches!(rig.closed[..], [(ConnId(1), Closing::Malformed(_) | Closing::UnknownApi { .. })]),
             "{rubbish:?}: {:?}",
             rig.closed
         );
@@ -162,4 +162,31 @@ fn a_black_hole_answers_nothing_and_a_connection_that_went_away_leaves_nothing_b
     rig.state.handle_timeout(rig.now);
     rig.drain();
     assert_eq!(rig.answer(conn), None);
+}
+
+#[test]
+fn an_api_that_is_not_spoken_is_answered_and_the_connection_goes_on() {
+    let mut rig = Rig::new(1, &[]);
+    let conn = rig.connect(1);
+    // DescribeClientQuotas, version 0, of no client id.
+    let frame = [0, 48, 0, 0, 0, 0, 0, 9, 0xff, 0xff, 0, 0, 0, 0, 1];
+    rig.state.handle_frame(rig.now, conn, Bytes::copy_from_slice(&frame));
+    rig.drain();
+    let answer = [0, 0, 0, 16, 0, 0, 0, 9, 0, 0, 0, 0, 0, 35, 0xff, 0xff, 0, 0, 0, 0];
+    assert_eq!(rig.frames, [(conn, Bytes::copy_from_slice(&answer))]);
+    assert!(rig.closed.is_empty());
+    assert!(!rig.ask(conn, 3, ApiVersionsRequest::default()).api_keys.is_empty());
+}
+
+#[test]
+fn an_api_or_a_version_that_kafka_does_not_have_closes_the_connection_and_is_named() {
+    for (key, version) in [(999, 0), (3, 99)] {
+        let mut rig = Rig::new(1, &[]);
+        let conn = rig.connect(1);
+        let frame = [0_u8, 0, 0, 9, 0xff, 0xff, 0];
+        let start = [i16::to_be_bytes(key), i16::to_be_bytes(version)].concat();
+        rig.state.handle_frame(rig.now, conn, Bytes::from([&start[..], &frame].concat()));
+        rig.drain();
+        assert_eq!(rig.closed, [(conn, Closing::UnknownApi { key, version })]);
+    }
 }

@@ -32,6 +32,8 @@ pub(crate) struct Rig {
     asked: BTreeMap<ConnId, (ApiKey, i16)>,
     answers: BTreeMap<ConnId, VecDeque<Response>>,
     pub(crate) closed: Vec<(ConnId, Closing)>,
+    /// Answers to what is not spoken.
+    pub(crate) frames: Vec<(ConnId, Bytes)>,
     /// Work that is not done before the test says so; `None`: it is done at once.
     pub(crate) work: Option<VecDeque<Work>>,
 }
@@ -75,6 +77,7 @@ impl Rig {
             asked: BTreeMap::new(),
             answers: BTreeMap::new(),
             closed: Vec::new(),
+            frames: Vec::new(),
             work: None,
         }
     }
@@ -137,6 +140,7 @@ impl Rig {
                     let response = frame::decode_response(key, version, bytes).unwrap();
                     self.answers.entry(conn).or_default().push_back(response);
                 }
+                BrokerOutput::Frame { conn, frame } => self.frames.push((conn, frame)),
                 BrokerOutput::Disconnect { conn, why } => self.closed.push((conn, why)),
                 BrokerOutput::Work(work) => match &mut self.work {
                     Some(kept) => kept.push_back(work),
