@@ -13,6 +13,7 @@ mod control;
 mod headers;
 mod lz4;
 mod owned;
+mod parts;
 mod record;
 mod run;
 mod scratch;

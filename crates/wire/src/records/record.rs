@@ -3,10 +3,11 @@
 //! Every record that an iterator yields has been checked to its last byte, so that its key, value and headers can be
 //! handed out without a further error.
 
+use super::BatchError;
 use super::headers::Headers;
 use super::owned::Record;
+use super::parts::Parts;
 use super::run::RecordRun;
-use super::{BatchError, varint};
 use bytes::Bytes;
 
 /// What the records of one batch share.
@@ -154,52 +155,34 @@ impl<'a> Iter<'a> {
     /// The next record as it stands there; `None` when the bytes are no record.
     #[inline(always)]
     fn decode(&mut self) -> Option<RecordRef<'a>> {
-        let length = usize::try_from(varint::get_i32(&mut self.rest)?).ok()?;
-        let (body, rest) = self.rest.split_at_checked(length)?;
-        self.rest = rest;
-        let (_attributes, mut body) = body.split_first()?;
-        let timestamp_delta = varint::get_i64(&mut body)?;
-        let delta = varint::get_i32(&mut body)?;
-        let key = varint::nullable(&mut body)?;
-        let value = varint::nullable(&mut body)?;
-        Headers::check(body)?;
+        let parts = Parts::cut(&mut self.rest)?;
+        Headers::check(parts.tail)?;
+        let delta = parts.offset_delta;
         if delta < self.floor || delta > self.frame.last_offset_delta {
             return None;
         }
         // A delta of i32::MAX is the last one of its batch: nothing can come after it, whatever the floor says.
         self.floor = delta.saturating_add(1);
-        let timestamp = match self.frame.append_time {
-            Some(time) => time,
-            None => self.frame.base_timestamp.wrapping_add(timestamp_delta),
-        };
-        Some(RecordRef {
-            offset: self.frame.base_offset + i64::from(delta),
-            timestamp,
-            key,
-            value,
-            tail: body,
-            source: self.source,
-        })
+        Some(self.record(parts))
     }
 
     /// The next record of a run, which has been checked before: nothing is looked at twice.
     #[inline(always)]
     pub(super) fn next_checked(&mut self) -> Option<RecordRef<'a>> {
         self.left = self.left.checked_sub(1)?;
-        let length = varint::get_i32(&mut self.rest)? as usize;
-        let (body, rest) = self.rest.split_at_checked(length)?;
-        self.rest = rest;
-        let (_attributes, mut body) = body.split_first()?;
-        let timestamp_delta = varint::get_i64(&mut body)?;
-        let delta = varint::get_i32(&mut body)?;
-        let key = varint::nullable(&mut body)?;
-        let value = varint::nullable(&mut body)?;
+        let parts = Parts::cut(&mut self.rest)?;
+        Some(self.record(parts))
+    }
+
+    #[inline(always)]
+    fn record(&self, parts: Parts<'a>) -> RecordRef<'a> {
+        let Parts { timestamp_delta, offset_delta, key, value, tail } = parts;
         let timestamp = match self.frame.append_time {
             Some(time) => time,
             None => self.frame.base_timestamp.wrapping_add(timestamp_delta),
         };
-        let offset = self.frame.base_offset + i64::from(delta);
-        Some(RecordRef { offset, timestamp, key, value, tail: body, source: self.source })
+        let offset = self.frame.base_offset + i64::from(offset_delta);
+        RecordRef { offset, timestamp, key, value, tail, source: self.source }
     }
 
     #[cold]
