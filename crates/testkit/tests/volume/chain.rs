@@ -18,10 +18,13 @@ use tontine_testkit::{proxy::Proxy, wait};
 const LONG: Duration = Duration::from_secs(120);
 const TICK: Duration = Duration::from_millis(50);
 const PARTITIONS: i32 = 4;
-const RECORDS: usize = 4_000;
 const TOPICS: [&str; 4] = ["first", "second", "third", "last"];
-/// A cut after so many records have gone through the whole chain, and at every third of them a node restarts.
-const BETWEEN_CUTS: usize = 400;
+
+/// How many records go through; `CHAIN_RECORDS` says how many when there is more time.
+fn how_many() -> usize {
+    std::env::var("CHAIN_RECORDS")
+        .map_or(4_000, |records| records.parse().expect("CHAIN_RECORDS is a number"))
+}
 
 /// What the groups have done, for the judgement at the end.
 #[derive(Default)]
@@ -40,6 +43,7 @@ struct Chain {
     proxy: Proxy,
     settings: Vec<(&'static str, &'static str)>,
     record: Mutex<Record>,
+    records: usize,
     /// How many records the last stage has committed.
     through: AtomicUsize,
 }
@@ -148,7 +152,7 @@ impl Chain {
             let record = ProducerRecord::to(TOPICS[0]).partition(n as i32 % PARTITIONS);
             record.value(n.to_be_bytes().to_vec())
         };
-        for part in (0..RECORDS as u32).collect::<Vec<_>>().chunks(100) {
+        for part in (0..self.records as u32).collect::<Vec<_>>().chunks(100) {
             let mut deliveries = Vec::new();
             for n in part {
                 deliveries.push(producer.send(record(*n)).await.unwrap());
@@ -159,14 +163,16 @@ impl Chain {
         }
     }
 
-    /// Cuts connections and restarts nodes as the records come through.
+    /// Cuts connections as the records come through, and restarts a node at every third cut.
     async fn disturb(&self) {
+        let between_cuts = (self.records / 100).max(400);
         let mut round = 0;
-        while round * BETWEEN_CUTS < RECORDS {
+        while round * between_cuts < self.records {
             round += 1;
-            let enough = round * BETWEEN_CUTS;
+            let enough = round * between_cuts;
             let what = format!("{enough} records come through");
-            let come = async || (self.through.load(Ordering::Relaxed) >= enough.min(RECORDS)).then_some(());
+            let come =
+                async || (self.through.load(Ordering::Relaxed) >= enough.min(self.records)).then_some(());
             wait::until(&what, LONG, come).await.unwrap();
             self.proxy.cut();
             if round % 3 == 0 {
@@ -210,7 +216,7 @@ fn is_bearable(error: &Error) -> bool {
 }
 
 /// Puts every number back in its place, however often it came: first arrivals have to be in their order.
-fn nothing_is_missing_or_out_of_order(arrived: &BTreeMap<i32, Vec<u32>>) {
+fn nothing_is_missing_or_out_of_order(arrived: &BTreeMap<i32, Vec<u32>>, records: usize) {
     for (partition, numbers) in arrived {
         let mut next = *partition as u32;
         for number in numbers {
@@ -221,7 +227,7 @@ fn nothing_is_missing_or_out_of_order(arrived: &BTreeMap<i32, Vec<u32>>) {
         }
         assert_eq!(
             next as usize,
-            RECORDS + *partition as usize,
+            records + *partition as usize,
             "the end of partition {partition} is missing"
         );
     }
@@ -237,6 +243,7 @@ async fn run(settings: &[(&'static str, &'static str)]) {
         proxy,
         settings: settings.to_vec(),
         record: Mutex::default(),
+        records: how_many(),
         through: AtomicUsize::new(0),
     });
     let mut members = tokio::task::JoinSet::new();
@@ -255,11 +262,11 @@ async fn run(settings: &[(&'static str, &'static str)]) {
         () = chain.disturb() => {}
         () = failed => panic!("members run until they are aborted"),
     }
-    nothing_is_missing_or_out_of_order(&chain.arrived().await);
+    nothing_is_missing_or_out_of_order(&chain.arrived().await, chain.records);
     let told = chain.record.lock().unwrap();
     assert!(told.broken.is_empty(), "{:#?}", told.broken);
     // At least once: what was handed out and not committed when something failed, and no more than that.
-    assert!(told.again < 3 * RECORDS, "{} records were handed out again", told.again);
+    assert!(told.again < 3 * chain.records, "{} records were handed out again", told.again);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
