@@ -26,8 +26,8 @@ pub(super) enum After {
     Replaced(Arc<str>, Box<Replaced>),
     /// A consumer group is another than before.
     Moved { group: Arc<str>, cause: Cause },
-    /// A consumer group is a classic one now, and rebalances if there is a cause.
-    Downgraded { group: Arc<str>, rebalance: Option<Cause> },
+    /// A consumer group is a classic one now, for this cause.
+    Downgraded { group: Arc<str>, cause: Cause },
     /// These groups are gone.
     Deleted(Vec<Arc<str>>),
 }

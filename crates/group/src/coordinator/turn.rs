@@ -28,19 +28,18 @@ impl Coordinator {
     pub fn loaded(&mut self, now: Instant) {
         self.volatile.serving = Serving::Active;
         let classic = |group: &Group| match group {
-            Group::Classic(stored) => (!stored.members.is_empty()).then_some(Some(stored.converted)),
+            Group::Classic(stored) => (!stored.members.is_empty()).then_some(Some(stored.owes_a_rebalance())),
             Group::Consumer(stored) => (!stored.members.is_empty()).then_some(None),
         };
         let groups = self.durable.groups().filter_map(|(id, group)| Some((id.clone(), classic(group)?)));
         for (id, classic) in groups.collect::<Vec<_>>() {
-            let Some(converted) = classic else {
+            let Some(owes_a_rebalance) = classic else {
                 self.load_consumer(now, &id);
                 continue;
             };
             self.with_group(now, &id, |group, fx| {
                 group.shrink_if_too_large(fx);
-                // The rebalance that its members owe was only in the memory of the broker that converted it.
-                if converted {
+                if owes_a_rebalance {
                     group.rebalance(fx, Cause::CoordinatorMoved);
                 }
             });
@@ -126,8 +125,8 @@ impl Coordinator {
             After::Nothing => {}
             After::Moved { group, .. } if result.is_err() => self.guard_consumers(now, &group),
             After::Moved { .. } => {}
-            After::Downgraded { group, rebalance } => {
-                self.downgraded(now, &group, rebalance, result.map(|()| epochs))
+            After::Downgraded { group, cause } => {
+                self.downgraded(now, &group, cause, result.map(|()| epochs))
             }
             After::Created(id) => match result {
                 Ok(()) => self.with_live(now, &id, |group, _| group.creating = None),
@@ -150,18 +149,20 @@ impl Coordinator {
         }
     }
 
-    /// A consumer group is a classic one now; those who stay in it come together once more.
+    /// A consumer group is a classic one now; those who stay in it come together once more, if the record says that they have to.
     fn downgraded(
         &mut self,
         now: Instant,
         group: &Arc<str>,
-        rebalance: Option<Cause>,
+        cause: Cause,
         result: Result<&[(Arc<str>, i32)], ErrorCode>,
     ) {
         let Ok(epochs) = result else { return self.guard_consumers(now, group) };
+        let stored = self.durable.group(group);
+        let owes = matches!(stored, Some(Group::Classic(stored)) if stored.owes_a_rebalance());
         self.with_group(now, group, |group, fx| {
             group.came_from_epochs(epochs);
-            if let Some(cause) = rebalance {
+            if owes {
                 group.prepare(fx, cause);
             }
         });

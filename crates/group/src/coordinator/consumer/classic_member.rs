@@ -42,8 +42,6 @@ const MEMBER_ID_REQUIRED_SINCE: i16 = 4;
 struct Last {
     generation: i32,
     records: Vec<Record>,
-    /// Whether not everybody has what it is to have.
-    rebalances: bool,
 }
 
 /// A join that is not taken: the code, and the id that the answer shows.
@@ -139,12 +137,10 @@ impl Coordinator {
             ..Default::default()
         };
         let group = self.group_name(&request.group_id);
-        if let Some(Last { generation, records, rebalances }) =
-            self.replaces_the_last(now, &group, &beaten, topics)
-        {
+        if let Some(Last { generation, records }) = self.replaces_the_last(now, &group, &beaten, topics) {
             response.generation_id = generation;
             let instance = request.group_instance_id.clone().unwrap_or_default();
-            let cause = rebalances.then_some(Cause::StaticMemberReplaced { instance });
+            let cause = Cause::StaticMemberReplaced { instance };
             self.write_downgrade(&group, records, Some((ticket, response.into())), cause);
             return Ok(());
         }
@@ -170,8 +166,9 @@ impl Coordinator {
             && stored.target_epoch == stored.epoch
             && stored.members.iter().all(|(id, member)| id == replaced || settled(stored, member));
         let joining = Some((replaced, &beaten.member, &beaten.after));
-        let records = downgrade::records(group, stored, &[], joining, topics, self.wall_ms(now));
-        Some(Last { generation: stored.epoch, records, rebalances: !at_rest })
+        let change = downgrade::Change { leaving: &[], joining, at_rest };
+        let records = downgrade::records(group, stored, &change, topics, self.wall_ms(now));
+        Some(Last { generation: stored.epoch, records })
     }
 
     /// SyncGroup on a consumer group: the assignment as it is, at once.

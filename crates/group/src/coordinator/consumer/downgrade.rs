@@ -43,29 +43,38 @@ pub(super) fn is_due(
         && stay.all(|member| member.classic.is_some())
 }
 
-/// Records that end the consumer group and begin the classic one, without `leaving`. `joining` takes the place of the
-/// member that it names.
+/// What makes the group a classic one.
+pub(super) struct Change<'a> {
+    /// Who goes.
+    pub(super) leaving: &'a [Arc<str>],
+    /// Whose place is taken, by whom.
+    pub(super) joining: Option<(&'a Arc<str>, &'a Arc<str>, &'a ConsumerMember)>,
+    /// Everybody has what it is to have, with those who come: nobody has to come together.
+    pub(super) at_rest: bool,
+}
+
+/// Records that end the consumer group and begin the classic one. Kafka names a leader in it either way; here it is named
+/// only where the assignment stands as if it had made it.
 pub(super) fn records(
     id: &str,
     group: &StoredConsumer,
-    leaving: &[Arc<str>],
-    joining: Option<(&Arc<str>, &Arc<str>, &ConsumerMember)>,
+    change: &Change<'_>,
     topics: &Topics,
     wall_ms: i64,
 ) -> Vec<Record> {
     let names: BTreeMap<Uuid, &str> = topics.iter().map(|(name, topic)| (topic.id, &**name)).collect();
     let mut migrants = Vec::new();
     for (member_id, member) in &group.members {
-        let (new_id, member) = match joining {
+        let (new_id, member) = match change.joining {
             Some((replaced, new_id, member)) if replaced == member_id => (new_id, member),
             _ => (member_id, member),
         };
-        if !leaving.contains(new_id) {
+        if !change.leaving.contains(new_id) {
             migrants.push(migrant(new_id, member, &names));
         }
     }
     let mut records: Vec<Record> = tombstones(id, group).into_iter().map(Record::Consumer).collect();
-    records.push(record_of_migrants(id.into(), group.epoch, wall_ms, migrants));
+    records.push(record_of_migrants(id.into(), group.epoch, wall_ms, migrants, change.at_rest));
     records
 }
 

@@ -212,9 +212,9 @@ impl Coordinator {
         group: &Arc<str>,
         records: Vec<Record>,
         reply: Option<(Ticket, Response)>,
-        rebalance: Option<Cause>,
+        cause: Cause,
     ) {
-        let after = After::Downgraded { group: group.clone(), rebalance };
+        let after = After::Downgraded { group: group.clone(), cause };
         self.carry_out(None, Decided { records, replies: reply.into_iter().collect(), after });
     }
 
@@ -284,11 +284,12 @@ impl Coordinator {
         let Some(stored) = self.consumer_group(group) else { return };
         let wall_ms = self.wall_ms(now);
         if downgrade::is_due(stored, members, 0, &self.config) {
-            let records = downgrade::records(group, stored, members, None, topics, wall_ms);
+            let change = downgrade::Change { leaving: members, joining: None, at_rest: false };
+            let records = downgrade::records(group, stored, &change, topics, wall_ms);
             if let Some(live) = self.volatile.consumer.get_mut(group) {
                 members.iter().for_each(|member| live.forget(&mut self.volatile.timers, group, member));
             }
-            return self.write_downgrade(group, records, reply, Some(cause));
+            return self.write_downgrade(group, records, reply, cause);
         }
         let compute = self.may_compute(group, stored, wall_ms);
         let records = leave::remove(group, stored, topics, members, compute);
