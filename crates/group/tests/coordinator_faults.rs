@@ -405,10 +405,8 @@ fn successor(log: Vec<(Bytes, Option<Bytes>)>) -> Rig {
 #[test]
 fn a_group_that_became_classic_at_rest_rests_under_the_next_coordinator_too() {
     let mut rig = Rig::new();
-    let instance = |epoch| ConsumerGroupHeartbeatRequest {
-        instance_id: Some("i".to_owned()),
-        ..consumer("n", epoch)
-    };
+    let instance =
+        |epoch| ConsumerGroupHeartbeatRequest { instance_id: Some("i".to_owned()), ..consumer("n", epoch) };
     rig.send(1, instance(0));
     rig.send(1, instance(-2));
     // Whoever takes the place of the last member of the consumer protocol has what that one had: nobody has to move.

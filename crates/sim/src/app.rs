@@ -6,6 +6,7 @@
 use crate::{
     client::{After, Client, Doing, Wish},
     fact::{Fact, Life},
+    lie::Slip,
     producers::value_of,
     workload::Commits,
     world::{GROUP, PATTERN, World},
@@ -145,7 +146,7 @@ impl World {
         until.map_or(Step::Rest, |at| self.rest(client, at))
     }
 
-    fn told(&mut self, client: &Client, result: Result<(), Error>) {
+    pub(crate) fn told(&mut self, client: &Client, result: Result<(), Error>) {
         if let Err(error) = result {
             self.counts.count(format!("errors: {}", class(&error)));
             self.record(Fact::Failed(client.life, error.to_string()));
@@ -167,7 +168,11 @@ impl World {
             Wish::Seek => self.seek(client),
             Wish::Nothing => {}
         }
-        if self.healed && !client.desk.paused().is_empty() {
+        if let Some(time) = self.obey(client) {
+            client.doing = Doing::Working { until: self.now + time };
+            return Step::On;
+        }
+        if self.healed && !self.foreign_records && !client.desk.paused().is_empty() {
             let paused = client.desk.paused();
             let result = client.desk.set_paused(&paused, false);
             self.told(client, result);
@@ -289,6 +294,9 @@ impl World {
         self.scan(what);
         self.name_members(client, what);
         self.record(Fact::Delivered(client.life, what.clone(), first, next));
+        if self.slip == Some(Slip::HandsOutTwice) {
+            self.record(Fact::Delivered(client.life, what.clone(), first, next));
+        }
     }
 
     /// Of which topic of that name a record is; nothing when nobody wrote it there.
@@ -353,13 +361,16 @@ impl World {
         let work = if self.healed { client.profile.work.min(1) } else { client.profile.work };
         client.doing = Doing::Working { until: self.now + self.random.millis(0, work) };
         let commits = match client.profile.commits {
-            Commits::Auto => false,
+            Commits::Auto | Commits::Never => false,
             // A member that waits for a commit after each record may be slower than what is written: it catches up in the end.
             Commits::Sync if self.healed && !self.foreign_records => client.polls.is_multiple_of(16),
             Commits::Sync | Commits::Async => true,
             Commits::Seldom => client.polls.is_multiple_of(8),
         };
-        let offsets = client.desk.consumed();
+        let mut offsets = client.desk.consumed();
+        if self.slip == Some(Slip::CommitsAhead) {
+            offsets.iter_mut().for_each(|(_, at)| at.offset += 1);
+        }
         if !commits || offsets.is_empty() {
             return Step::On;
         }
@@ -382,12 +393,14 @@ impl World {
     ) -> Step {
         self.counts.count(format!("callbacks: {kind:?}"));
         self.learn_name(client);
-        self.record(Fact::Began(client.life, kind, partitions.clone()));
+        if !self.keeps_quiet(kind) {
+            self.record(Fact::Began(client.life, kind, partitions.clone()));
+        }
         if let Some(listener) = &mut client.listener {
             listener(kind, &partitions);
         }
         let (mut length, mut fails) = (self.random.millis(0, client.profile.callback), false);
-        if let Some(bad) = client.bad_callback.take().filter(|_| !self.healed) {
+        if let Some(bad) = client.bad_callback.take().filter(|_| !self.healed || self.foreign_records) {
             (length, fails) = bad;
             self.counts.count("callbacks that fail or take long");
         }
@@ -395,11 +408,19 @@ impl World {
         if let After::Leave { forever: true, deadline } = then {
             until = until.min(deadline.max(self.now));
         }
-        let commits = client.profile.commits_on_revoke && kind == StepKind::Revoked && !client.is_leaving();
+        let closes = matches!(then, After::Leave { forever: true, .. });
+        let commits = client.profile.commits_on_revoke && kind == StepKind::Revoked && !closes;
         let offsets = client.desk.consumed();
         let commit = (commits && !offsets.is_empty()).then(|| client.desk.commit(offsets, TIMEOUT));
+        if commit.is_some() {
+            self.counts.count("commits in revoked");
+        }
         client.doing = Doing::Callback { kind, partitions, until, commit, fails, then };
         Step::On
+    }
+
+    fn keeps_quiet(&self, kind: StepKind) -> bool {
+        kind == StepKind::Revoked && self.slip == Some(Slip::ForgetsRevoked)
     }
 
     fn callback(&mut self, client: &mut Client, doing: Doing) -> Step {
@@ -424,7 +445,9 @@ impl World {
             return self.rest(client, until);
         }
         self.exchange(client);
-        self.record(Fact::Returned(client.life, kind, partitions));
+        if !self.keeps_quiet(kind) {
+            self.record(Fact::Returned(client.life, kind, partitions));
+        }
         client.desk.callback_done(client.clock(self.now), fails);
         self.flush(client);
         client.doing = match then {

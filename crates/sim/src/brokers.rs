@@ -3,6 +3,7 @@
 
 use crate::{
     fact::Fact,
+    fate::Fate,
     network::Way,
     world::{Happening, INSIDE, World},
 };
@@ -39,24 +40,16 @@ impl World {
         let Some(link) = self.links.get_mut(&id).filter(|link| !link.busy) else { return };
         let Some(frame) = link.queue.pop_front() else { return };
         link.busy = true;
-        if let Some(time) = self.gate_for(&frame) {
-            return self.hold_back(id, frame, time);
+        match self.fate_of(id, &frame) {
+            Some(Fate::Held(time)) => return self.hold_back(id, frame, time),
+            Some(fate) => self.mark(id, fate),
+            None => {}
         }
         let Some(link) = self.links.get_mut(&id) else { return };
         // What a black hole has taken is not answered when it sees again either.
         link.swallows |= self.broker.nodes().get(&link.node).is_some_and(|node| node.black_hole);
         self.look_at(id, &frame);
         self.broker.handle_frame(self.broker_now(), ConnId(id), frame);
-    }
-
-    /// How long a request is held back, if there is a gate for its kind. Each gate holds back one.
-    fn gate_for(&mut self, frame: &Bytes) -> Option<Duration> {
-        if self.gates.is_empty() {
-            return None;
-        }
-        let start = RequestStart::get(&mut Reader::new(frame.clone())).ok()?;
-        let at = self.gates.iter().position(|(key, _)| *key as i16 == start.key)?;
-        Some(self.gates.remove(at).1)
     }
 
     fn hold_back(&mut self, id: u64, frame: Bytes, time: Duration) {
@@ -87,6 +80,11 @@ impl World {
         }
         let Ok(start) = RequestStart::get(&mut Reader::new(frame.clone())) else { return };
         let is = |key: ApiKey| start.key == key as i16;
+        if self.foreign_records
+            && let Some(life) = self.links.get(&id).map(|link| link.life)
+        {
+            *self.asked.entry((life, start.key)).or_default() += 1;
+        }
         if is(ApiKey::JoinGroup) || is(ApiKey::SyncGroup) {
             self.joins += 1;
         }
@@ -170,6 +168,9 @@ impl World {
         let bytes = frame::encode_response(version, correlation_id, &response);
         if let Some(link) = self.links.get_mut(&id) {
             link.busy = false;
+        }
+        if !self.lets_answer(id) {
+            return;
         }
         let Some(pieces) = self.links.get_mut(&id).map(|link| link.pieces(bytes)) else { return };
         for piece in pieces {

@@ -3,6 +3,7 @@
 
 use crate::{
     fact::Life,
+    orders::Order,
     random::Random,
     workload::{Commits, Plan, Profile, Protocol},
 };
@@ -97,6 +98,8 @@ pub(crate) struct Client {
     pub(crate) inbox: VecDeque<Event>,
     pub(crate) doing: Doing,
     pub(crate) wish: Wish,
+    /// What a script has told it.
+    pub(crate) orders: VecDeque<Order>,
     /// The next callback takes this long and fails.
     pub(crate) bad_callback: Option<(Duration, bool)>,
     pub(crate) links: BTreeMap<ConnId, u64>,
@@ -138,6 +141,7 @@ impl Client {
             inbox: VecDeque::new(),
             doing: Doing::Working { until: born },
             wish: Wish::Nothing,
+            orders: VecDeque::new(),
             bad_callback: None,
             links: BTreeMap::new(),
             timer: None,

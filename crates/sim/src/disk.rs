@@ -76,14 +76,8 @@ impl DiskPlan {
             troubles.push(Trouble::Torn);
         }
         let flush = random.pick(&policies).unwrap_or(Flush::Each);
-        // What was never synced may be missing anywhere, not at the end only, when it is in more than one file.
         let roll = random.pick(&[None, Some(1_000), Some(10_000)]).flatten();
-        Some(Self {
-            flush,
-            troubles,
-            roll: roll.filter(|_| flush != Flush::Never),
-            checkpoint: random.pick(&[500, 60_000]).unwrap_or(60_000),
-        })
+        Some(Self { flush, troubles, roll, checkpoint: random.pick(&[500, 60_000]).unwrap_or(60_000) })
     }
 
     /// As the brokers' configuration says it.

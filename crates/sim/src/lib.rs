@@ -17,11 +17,13 @@ mod client;
 pub mod cuts;
 pub mod disk;
 pub mod fact;
+pub mod fate;
 mod hidden;
 mod holders;
 pub mod invariants;
 pub mod lie;
 mod network;
+pub mod orders;
 mod phases;
 pub mod producers;
 pub mod random;
@@ -35,7 +37,7 @@ mod world;
 
 use cuts::Cuts;
 pub use fact::{Fact, Life};
-use lie::Lie;
+use lie::{Lie, Slip};
 pub use report::{Counts, Failure};
 use std::time::Duration;
 use tontine_group::Instant;
@@ -75,6 +77,13 @@ pub fn replay(seed: u64, cuts: &Cuts, requests: bool) -> Outcome {
     let mut world = world::World::new(seed, cuts, None);
     world.verbose = requests;
     world.live(seed, cuts)
+}
+
+/// Runs one history with members that err.
+pub fn run_with_slip(seed: u64, slip: Slip) -> Outcome {
+    let mut world = world::World::new(seed, &Cuts::default(), None);
+    world.slip = Some(slip);
+    world.live(seed, &Cuts::default())
 }
 
 /// Runs one history with brokers that lie.

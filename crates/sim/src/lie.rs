@@ -1,4 +1,4 @@
-//! Brokers that lie, to prove that the invariants notice.
+//! Brokers that lie and members that err, to prove that the invariants notice.
 
 use bytes::Bytes;
 use tontine_wire::{
@@ -14,6 +14,33 @@ use tontine_wire::{
 pub trait Lie {
     /// Looks at an answer on its way out, and may change it.
     fn tell(&mut self, response: &mut Response);
+}
+
+/// What every member of a run does wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Slip {
+    /// It commits one record more than it was handed out.
+    CommitsAhead,
+    /// It gives partitions up without a word to its listener.
+    ForgetsRevoked,
+    /// It hands every record out twice.
+    HandsOutTwice,
+    /// It does not wake by itself any more, once trouble is over.
+    ForgetsTimers,
+}
+
+/// Says that a rebalance goes on when none does.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NeverSettles;
+
+impl Lie for NeverSettles {
+    fn tell(&mut self, response: &mut Response) {
+        if let Response::Heartbeat(answer) = response
+            && answer.error_code.is_ok()
+        {
+            answer.error_code = ErrorCode::REBALANCE_IN_PROGRESS;
+        }
+    }
 }
 
 /// Says that more was committed than was: records are skipped.

@@ -99,6 +99,15 @@ impl Link {
         *last
     }
 
+    /// What is sent this way arrives after this time at the earliest, and what is sent the other way as ever.
+    pub(crate) fn delay_from_now(&mut self, until: Instant, way: Way) {
+        let last = match way {
+            Way::Up => &mut self.last_up,
+            Way::Down => &mut self.last_down,
+        };
+        *last = until.max(*last);
+    }
+
     /// Cuts bytes into the pieces in which they arrive: mostly one, sometimes two.
     pub(crate) fn pieces(&mut self, mut bytes: Bytes) -> Vec<Bytes> {
         if bytes.len() < 2 || !self.random.percent(10) {

@@ -2,7 +2,7 @@
 
 use crate::{
     Outcome,
-    client::{Client, Doing},
+    client::{Client, Doing, Wish},
     cuts::Cuts,
     fact::{Fact, Life},
     network::Link,
@@ -163,7 +163,8 @@ impl World {
             | Doing::Ending
             | Doing::Gone => false,
         };
-        works && client.frozen_until <= self.now
+        let told = client.wish != Wish::Nothing || !client.orders.is_empty();
+        works && !told && client.frozen_until <= self.now
     }
 
     fn watch_rest(&mut self) {

@@ -3,6 +3,7 @@
 use crate::{
     client::{Client, Wish, unix_ms},
     fact::{Fact, Life},
+    fate::{Fate, Gate},
     network::Way,
     workload::{Profile, Trouble},
     world::{GROUP, Happening, Stream, TOPICS, World},
@@ -342,7 +343,7 @@ impl World {
     fn gate(&mut self) {
         if let Some(key) = self.random.pick(&GATES) {
             let time = self.random.millis(50, 6_000);
-            self.gates.push((key, time));
+            self.gates.push(Gate { key, whose: None, fate: Fate::Held(time) });
             self.record(Fact::Done(format!(
                 "the next {key:?} is to be held back for {} ms",
                 time.as_millis()

@@ -19,6 +19,8 @@ pub enum Commits {
     Async,
     /// Only when partitions are revoked, and now and then.
     Seldom,
+    /// Only in `on_partitions_revoked`.
+    Never,
 }
 
 /// `group.protocol` of a member.

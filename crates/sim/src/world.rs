@@ -9,9 +9,10 @@ use crate::{
     cuts::Cuts,
     disk::{DiskPlan, Storage},
     fact::{Fact, Life},
+    fate::{Fate, Gate, Judge},
     holders::Holders,
     invariants::{self, Invariant},
-    lie::Lie,
+    lie::{Lie, Slip},
     network::{Link, Way},
     producers::Producer,
     random::Random,
@@ -35,7 +36,7 @@ use tontine_broker::{BrokerConfig, BrokerState, ConnId, NewTopic, Node, NodeId};
 use tontine_group::Instant;
 use tontine_wire::{
     Uuid,
-    api::{ApiKey, Response, offset_commit::OffsetCommitRequest},
+    api::{Response, offset_commit::OffsetCommitRequest},
     frame,
 };
 
@@ -144,8 +145,13 @@ pub(crate) struct World {
     pub(crate) topics: BTreeSet<String>,
     /// How many topics of each name there have been.
     births: BTreeMap<String, u32>,
-    /// Requests that are held back when they come, and for how long.
-    pub(crate) gates: Vec<(ApiKey, Duration)>,
+    /// What is to become of requests when they come.
+    pub(crate) gates: Vec<Gate>,
+    /// What is to become of the answer that is due on a connection.
+    pub(crate) fates: BTreeMap<u64, Fate>,
+    pub(crate) judge: Judge,
+    /// How many requests of which kind members have made; counted in scripts only.
+    pub(crate) asked: BTreeMap<(Life, i16), u64>,
     /// Connections on which one is.
     pub(crate) gated: BTreeSet<u64>,
     /// Until when answers ask for patience, and for how many milliseconds.
@@ -170,6 +176,8 @@ pub(crate) struct World {
     pub(crate) troubles: u64,
     left_out: BTreeSet<u64>,
     pub(crate) lie: Option<Box<dyn Lie>>,
+    /// What members do wrong.
+    pub(crate) slip: Option<Slip>,
     /// Requests and answers go into the timeline.
     pub(crate) verbose: bool,
     /// What members wrote down.
@@ -251,6 +259,9 @@ impl World {
             topics: BTreeSet::new(),
             births: BTreeMap::new(),
             gates: Vec::new(),
+            fates: BTreeMap::new(),
+            judge: Judge::default(),
+            asked: BTreeMap::new(),
             gated: BTreeSet::new(),
             throttle: (Instant::ZERO, 0),
             holders: Holders::default(),
@@ -264,6 +275,7 @@ impl World {
             requests: 0,
             joins: 0,
             lie,
+            slip: None,
             verbose: false,
             audit: Audit::new(TOLERANCE_MS),
             foreign_records: false,
@@ -311,6 +323,10 @@ impl World {
 
     fn note(&mut self, fact: &Fact) {
         if matches!(fact, Fact::Group(_) | Fact::Began(..) | Fact::Returned(..) | Fact::Left(_)) {
+            self.changed = self.now;
+        }
+        // What a script does shows a little later.
+        if self.foreign_records && matches!(fact, Fact::Done(_)) {
             self.changed = self.now;
         }
         self.holders.see(fact);
@@ -465,6 +481,7 @@ impl World {
     /// Neither side has a connection of this number any more.
     pub(crate) fn drop_link(&mut self, id: u64) {
         self.commits.remove(&id);
+        self.fates.remove(&id);
         if self.links.remove(&id).is_some_and(|link| link.accepted) {
             self.broker.handle_disconnected(self.broker_now(), ConnId(id));
             self.pump_broker();
@@ -538,7 +555,8 @@ impl World {
     }
 
     fn wake_machine(&mut self, client: &mut Client, at: Option<Instant>) {
-        let Some(at) = at else {
+        let forgets = self.healed && self.slip == Some(Slip::ForgetsTimers);
+        let Some(at) = at.filter(|_| !forgets) else {
             client.timer = None;
             return;
         };

@@ -10,8 +10,8 @@ use tontine_sim::{
     cuts::Cuts,
     disk::Loss,
     invariants,
-    lie::{ForgetsCommits, HidesAborted, SharesPartitions, SkipsRecords},
-    run, run_with_lie,
+    lie::{ForgetsCommits, HidesAborted, NeverSettles, SharesPartitions, SkipsRecords, Slip},
+    run, run_with_lie, run_with_slip,
     shrink::{shrink, shrink_with},
 };
 
@@ -39,6 +39,7 @@ fn a_fixed_batch_of_histories_holds_every_invariant_and_is_not_idle() {
         "rebalance: MemberLeft",
         "rebalance: SessionExpired",
         "callbacks: Revoked",
+        "commits in revoked",
         "callbacks: Lost",
         "trouble: Crash",
         "trouble: Stop",
@@ -151,6 +152,28 @@ fn brokers_that_hide_what_was_aborted_are_caught() {
         .filter_map(|seed| run_with_lie(seed, &Cuts::default(), Box::new(HidesAborted)).failure)
         .any(|failure| failure.invariant == "transactions are all or nothing");
     assert!(caught);
+}
+
+#[test]
+fn a_coordinator_that_never_lets_its_group_rest_is_caught() {
+    let caught = (0..8)
+        .filter_map(|seed| run_with_lie(seed, &Cuts::default(), Box::new(NeverSettles)).failure)
+        .any(|failure| failure.invariant == "the group comes to rest");
+    assert!(caught);
+}
+
+#[test]
+fn members_that_err_are_caught_by_the_invariant_that_is_there_for_it() {
+    for (slip, invariant) in [
+        (Slip::CommitsAhead, "commits are safe and never go back"),
+        (Slip::ForgetsRevoked, "callbacks come in pairs and in order"),
+        (Slip::HandsOutTwice, "records come in order, only to their owner"),
+        (Slip::ForgetsTimers, "the group comes to rest"),
+    ] {
+        let caught: Vec<_> =
+            (0..12).filter_map(|seed| run_with_slip(seed, slip).failure).map(|it| it.invariant).collect();
+        assert!(caught.contains(&invariant), "{slip:?}: {caught:?}");
+    }
 }
 
 fn at(ms: u64) -> Instant {

@@ -25,6 +25,8 @@ pub struct Durable {
     offsets: BTreeMap<Arc<str>, BTreeMap<TopicPartition, CommittedOffset>>,
     /// Offsets of transactions that are not over, by producer, in the order in which they came.
     pending: BTreeMap<i64, Vec<(OffsetCommitKey, OffsetCommitValue)>>,
+    /// The consumer group that the last record ended, if it did that.
+    ended: Option<Arc<str>>,
 }
 
 /// A group of one of the two protocols.
@@ -45,20 +47,15 @@ pub struct StoredClassic {
     pub generation: i32,
     /// The assignor that was voted for.
     pub protocol: Option<String>,
-    /// The member that assigned. None in a group that came from the consumer protocol and that nobody has assigned yet.
+    /// The member that assigned.
     pub leader: Option<Arc<str>>,
     /// Since when it is in its state, milliseconds since 1970.
     pub since_ms: Option<i64>,
     /// Its members, by id.
     pub members: BTreeMap<Arc<str>, StoredMember>,
-}
-
-impl StoredClassic {
-    /// Whether its members have yet to come together, because no leader has assigned what they have. The record says it, so
-    /// that whoever wrote it and whoever reads it later hold the same.
-    pub(super) fn owes_a_rebalance(&self) -> bool {
-        self.leader.is_none() && !self.members.is_empty()
-    }
+    /// It was a consumer group until this record, which nobody's assignor made: its members have yet to come together. Whoever
+    /// converts a group goes by this as whoever reads it later does.
+    pub converted: bool,
 }
 
 /// A member of a classic group as of the last record.
@@ -109,6 +106,7 @@ impl Group {
 impl Durable {
     /// Applies one record. Tombstones of what is not there are fine: compaction may have removed what they end.
     pub fn apply(&mut self, record: &Record) {
+        let ended = self.ended.take();
         match record {
             Record::OffsetCommit(key, value) => self.apply_offset(key, value.as_ref()),
             Record::GroupMetadata(key, None) => {
@@ -116,9 +114,16 @@ impl Durable {
                     self.groups.remove(key.group.as_str());
                 }
             }
-            Record::Consumer(record) => self.apply_consumer(record),
+            Record::Consumer(record) => {
+                if let ConsumerRecord::Group(key, None) = record {
+                    self.ended = Some(key.group_id.as_str().into());
+                }
+                self.apply_consumer(record);
+            }
             Record::GroupMetadata(key, Some(value)) => {
-                let group = Group::Classic(StoredClassic::from(value));
+                // What ends the one group and what begins the other are written together, in this order.
+                let converted = ended.is_some_and(|ended| *ended == *key.group);
+                let group = Group::Classic(StoredClassic { converted, ..StoredClassic::from(value) });
                 let before = self.groups.insert(key.group.as_str().into(), group);
                 self.consumers -= before.as_ref().map_or(0, Group::consumers);
             }
@@ -231,6 +236,7 @@ impl From<&GroupMetadataValue> for StoredClassic {
             leader: value.leader.as_deref().map(Arc::from),
             since_ms: Some(value.current_state_timestamp).filter(|t| *t >= 0),
             members: value.members.iter().map(|m| (m.member_id.as_str().into(), m.into())).collect(),
+            converted: false,
         }
     }
 }

@@ -28,18 +28,18 @@ impl Coordinator {
     pub fn loaded(&mut self, now: Instant) {
         self.volatile.serving = Serving::Active;
         let classic = |group: &Group| match group {
-            Group::Classic(stored) => (!stored.members.is_empty()).then_some(Some(stored.owes_a_rebalance())),
+            Group::Classic(stored) => (!stored.members.is_empty()).then_some(Some(stored.converted)),
             Group::Consumer(stored) => (!stored.members.is_empty()).then_some(None),
         };
         let groups = self.durable.groups().filter_map(|(id, group)| Some((id.clone(), classic(group)?)));
         for (id, classic) in groups.collect::<Vec<_>>() {
-            let Some(owes_a_rebalance) = classic else {
+            let Some(converted) = classic else {
                 self.load_consumer(now, &id);
                 continue;
             };
             self.with_group(now, &id, |group, fx| {
                 group.shrink_if_too_large(fx);
-                if owes_a_rebalance {
+                if converted {
                     group.rebalance(fx, Cause::CoordinatorMoved);
                 }
             });
@@ -159,7 +159,7 @@ impl Coordinator {
     ) {
         let Ok(epochs) = result else { return self.guard_consumers(now, group) };
         let stored = self.durable.group(group);
-        let owes = matches!(stored, Some(Group::Classic(stored)) if stored.owes_a_rebalance());
+        let owes = matches!(stored, Some(Group::Classic(stored)) if stored.converted);
         self.with_group(now, group, |group, fx| {
             group.came_from_epochs(epochs);
             if owes {

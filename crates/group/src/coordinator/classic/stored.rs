@@ -36,8 +36,7 @@ impl ClassicGroup {
         for (id, member) in &stored.members {
             group.take_in(id, member);
         }
-        let leads = stored.leader.as_ref().or_else(|| stored.members.keys().next());
-        group.leader = leads.filter(|id| group.members.contains_key(*id)).cloned();
+        group.leader = stored.leader.clone().filter(|id| group.members.contains_key(id));
         if !group.members.is_empty() {
             group.phase = Phase::Stable { syncing: None };
         }
@@ -162,14 +161,12 @@ pub(in crate::coordinator) struct Migrant {
 }
 
 /// The record of a group that has these members from the start, with the protocol that they vote for. Each gets its
-/// assignment in the version of the embedded protocol that it speaks. A group that is not at rest names no leader: nobody
-/// has assigned yet what its members are to have.
+/// assignment in the version of the embedded protocol that it speaks.
 pub(in crate::coordinator) fn record_of_migrants(
     id: Arc<str>,
     generation: i32,
     wall_ms: i64,
     migrants: Vec<Migrant>,
-    at_rest: bool,
 ) -> Record {
     let mut group = ClassicGroup::new(id, wall_ms);
     group.generation = generation;
@@ -184,7 +181,6 @@ pub(in crate::coordinator) fn record_of_migrants(
         let version = version_of(&member.metadata(&protocol));
         member.assignment = assigned.get(id).map(|a| a.to_assignment(version)).unwrap_or_default();
     }
-    group.leader = group.leader.filter(|_| at_rest);
     group.record()
 }
 

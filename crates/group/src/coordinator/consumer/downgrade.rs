@@ -53,8 +53,8 @@ pub(super) struct Change<'a> {
     pub(super) at_rest: bool,
 }
 
-/// Records that end the consumer group and begin the classic one. Kafka names a leader in it either way; here it is named
-/// only where the assignment stands as if it had made it.
+/// Records that end the consumer group and begin the classic one, whose members come together then. Where they do not have to,
+/// the group's record is written once more: one without an end before it stands as it is (see `Durable::apply`).
 pub(super) fn records(
     id: &str,
     group: &StoredConsumer,
@@ -74,7 +74,9 @@ pub(super) fn records(
         }
     }
     let mut records: Vec<Record> = tombstones(id, group).into_iter().map(Record::Consumer).collect();
-    records.push(record_of_migrants(id.into(), group.epoch, wall_ms, migrants, change.at_rest));
+    let record = record_of_migrants(id.into(), group.epoch, wall_ms, migrants);
+    records.extend(change.at_rest.then(|| record.clone()));
+    records.push(record);
     records
 }
 

@@ -3,6 +3,9 @@
 //! The production machines, the invariants and the audit are those of the drawn runs. Time is virtual: a script that waits
 //! for a session to expire takes milliseconds.
 
+mod interventions;
+mod seen;
+
 use crate::{
     Fact, Life,
     client::Wish,
@@ -15,7 +18,12 @@ use crate::{
 use std::{collections::BTreeSet, time::Duration};
 use tontine::TopicPartition;
 
-pub use crate::client::{Handler, Listener};
+pub use crate::{
+    client::{Handler, Listener},
+    fate::Fate,
+    orders::Order,
+};
+pub use seen::Mark;
 
 /// The world of a script.
 pub struct Script {
@@ -72,6 +80,7 @@ impl Script {
         for (name, partitions) in topics {
             world.create(name, *partitions);
         }
+        world.listen_to_the_judge();
         Self { world, seed, produced: 0 }
     }
 
@@ -147,6 +156,7 @@ impl Script {
             client.wish = wish;
         }
         self.world.record(Fact::Done(format!("{life} is told: {wish:?}")));
+        self.world.interrupt(life);
     }
 
     /// Every connection of the member is lost.
@@ -161,6 +171,12 @@ impl Script {
     /// A topic grows.
     pub fn add_partitions(&mut self, topic: &str, count: i32) {
         self.world.grow(topic, count);
+    }
+
+    /// One more topic.
+    pub fn create(&mut self, topic: &str, partitions: i32) {
+        self.world.wanted.insert(topic.into());
+        self.world.create(topic, partitions);
     }
 
     /// A topic is deleted, and another one of its name created.

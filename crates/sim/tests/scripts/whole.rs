@@ -1,7 +1,4 @@
-//! Readable scripts in the simulated world: interleavings that are hard to bring about with real time, on both protocols and in
-//! groups of both. Every invariant of the drawn histories watches here, too. `docs/SCENARIOS.md` lists them.
-
-#![allow(clippy::panic, clippy::unwrap_used, clippy::expect_used)]
+//! Whole courses: what happens to a group from its beginning to its end.
 
 use std::{cell::RefCell, rc::Rc, time::Duration};
 use tontine::{TopicPartition, state::StepKind};
