@@ -55,6 +55,7 @@ fn main() -> ExitCode {
         "group_consumer",
         "transactions",
         "fencing",
+        "not_offered",
         "tools_topics",
         "tools_groups",
         "tools_data",

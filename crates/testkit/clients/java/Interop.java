@@ -22,6 +22,7 @@ public final class Interop {
             case "group_consumer" -> Groups.group("group.protocol", "consumer");
             case "transactions" -> Transactions.copyExactlyOnce();
             case "fencing" -> Transactions.fencing();
+            case "not_offered" -> NotOffered.all();
             case "tools_topics" -> AdminTools.topics();
             case "tools_groups" -> AdminTools.groups();
             case "tools_data" -> DataTools.all();
