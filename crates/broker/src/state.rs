@@ -186,7 +186,11 @@ pub struct BrokerState {
     intercept: Intercept,
     held: Vec<Held>,
     next_retention: Instant,
+    answer_room: usize,
 }
+
+/// However many clients do not read their answers, the next one gets as much as this.
+const LEAST_ANSWER: usize = 16 << 10;
 
 impl BrokerState {
     /// A cluster of these nodes. The seed makes ids; `unix_ms_at_origin` is the wall clock at [`Instant::ZERO`].
@@ -226,7 +230,19 @@ impl BrokerState {
             next_ticket: 0,
             intercept: Intercept::default(),
             held: Vec::new(),
+            answer_room: usize::MAX,
         }
+    }
+
+    /// How many bytes of answers the driver has room for: fetches are answered with less when clients do not read what
+    /// they asked for.
+    pub fn set_answer_room(&mut self, bytes: usize) {
+        self.answer_room = bytes;
+    }
+
+    /// The most that a fetch is answered with now: half of the room, so that there is some for the next one.
+    pub(crate) fn largest_answer(&self) -> usize {
+        (self.answer_room / 2).max(LEAST_ANSWER)
     }
 
     /// The cluster's id.
@@ -341,6 +357,9 @@ impl BrokerState {
 
     /// A client may ask for the versions in a version that is not known here: the answer comes in version 0 then.
     fn unknown_api_versions(&self, frame: &Bytes) -> Option<(i32, Response)> {
+        if !frame.starts_with(&(ApiKey::ApiVersions as i16).to_be_bytes()) {
+            return None;
+        }
         let start = RequestStart::get(&mut Reader::new(frame.clone())).ok()?;
         let unknown =
             start.key == ApiKey::ApiVersions as i16 && !api::served(ApiKey::ApiVersions, start.version);

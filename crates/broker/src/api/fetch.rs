@@ -67,8 +67,10 @@ pub(super) fn answer(state: &mut BrokerState, call: &Call, request: FetchRequest
     let max_wait = Duration::from_millis(u64::try_from(request.max_wait_ms).unwrap_or(0));
     let min_bytes = usize::try_from(request.min_bytes).unwrap_or(0);
     let max_bytes = usize::try_from(request.max_bytes).unwrap_or(0).min(state.settings.fetch_max_bytes);
-    // Nobody gets more than the limit, so nobody waits for more.
-    let min_bytes = min_bytes.min(max_bytes);
+    // Nobody gets more than the limit, so nobody waits for more, nor for anything where it is the room that is small.
+    let room = state.largest_answer();
+    let min_bytes = if room < max_bytes { min_bytes.min(1) } else { min_bytes.min(max_bytes) };
+    let max_bytes = max_bytes.min(room);
     let committed = request.isolation_level == READ_COMMITTED;
     let opening = opening(request, with_ids);
     let opened = state.sessions.entry(call.node).or_default().open(call.now, opening);
@@ -93,7 +95,8 @@ pub(super) fn answer(state: &mut BrokerState, call: &Call, request: FetchRequest
 }
 
 /// Reads again and answers, whatever there is now.
-pub(crate) fn finish(state: &mut BrokerState, now: Instant, fetch: Fetch) -> FetchResponse {
+pub(crate) fn finish(state: &mut BrokerState, now: Instant, mut fetch: Fetch) -> FetchResponse {
+    fetch.max_bytes = fetch.max_bytes.min(state.largest_answer());
     let reading = read(state, &fetch);
     respond(state, now, fetch, reading)
 }

@@ -5,10 +5,12 @@
 
 mod os;
 mod simulated;
+mod spare;
 
 pub use os::OsDisk;
 pub use simulated::{Outage, SimulatedDisk};
 
+use bytes::Bytes;
 use std::any::Any;
 use std::fmt;
 use std::io;
@@ -56,6 +58,13 @@ pub trait Disk: fmt::Debug + Send + Sync {
 pub trait DiskFile: fmt::Debug + Send + Sync {
     /// Fills `buffer` from this position on; fewer bytes come only at the end of the file.
     fn read_at(&self, position: u64, buffer: &mut [u8]) -> io::Result<usize>;
+    /// So many bytes from this position on; fewer come only at the end of the file.
+    fn read_bytes(&self, position: u64, len: usize) -> io::Result<Bytes> {
+        let mut bytes = vec![0; len];
+        let count = self.read_at(position, &mut bytes)?;
+        bytes.truncate(count);
+        Ok(bytes.into())
+    }
     /// Writes all of `bytes` at this position.
     fn write_at(&self, position: u64, bytes: &[u8]) -> io::Result<()>;
     /// Cuts the file, or lengthens it with zeros.

@@ -3,7 +3,9 @@
 //! Files are opened when they are used and closed again when too many are open: a broker with thousands of partitions
 //! must live with the 1,024 that a process usually may have open.
 
+use super::spare::Spare;
 use super::{Disk, DiskFile, Entry};
+use bytes::Bytes;
 use std::any::Any;
 use std::collections::VecDeque;
 use std::fs::{self, File, OpenOptions};
@@ -19,12 +21,13 @@ const MOST_OPEN: usize = 400;
 pub struct OsDisk {
     root: PathBuf,
     open: Arc<Mutex<VecDeque<Weak<OsFile>>>>,
+    spare: Spare,
 }
 
 impl OsDisk {
     /// This directory, which need not exist.
     pub fn new(root: impl Into<PathBuf>) -> Self {
-        Self { root: root.into(), open: Arc::default() }
+        Self { root: root.into(), open: Arc::default(), spare: Spare::default() }
     }
 
     fn at(&self, path: &str) -> PathBuf {
@@ -61,6 +64,7 @@ impl Disk for OsDisk {
             path: self.at(path),
             file: Mutex::new(None),
             open: self.open.clone(),
+            spare: self.spare.clone(),
             me: Mutex::default(),
         });
         *locked(&file.me) = Arc::downgrade(&file);
@@ -149,6 +153,7 @@ struct OsFile {
     path: PathBuf,
     file: Mutex<Option<Arc<File>>>,
     open: Arc<Mutex<VecDeque<Weak<OsFile>>>>,
+    spare: Spare,
     me: Mutex<Weak<OsFile>>,
 }
 
@@ -194,6 +199,10 @@ impl DiskFile for OsFile {
             }
         }
         Ok(done)
+    }
+
+    fn read_bytes(&self, position: u64, len: usize) -> io::Result<Bytes> {
+        self.spare.filled(len, |buffer| self.read_at(position, buffer))
     }
 
     fn write_at(&self, position: u64, bytes: &[u8]) -> io::Result<()> {

@@ -3,6 +3,7 @@
 //! A reader at the end gets copies of the newest batches, one that catches up slices of whole segments. A batch is copied
 //! into its segment once, so that nothing holds on to the request that brought it.
 
+use super::prepared::Prepared;
 use super::{BatchMeta, Storage};
 use bytes::{Bytes, BytesMut};
 use std::collections::VecDeque;
@@ -38,6 +39,8 @@ struct Entry {
 enum Data {
     /// Still written to.
     Open(BytesMut),
+    /// Still written to, with room for a whole segment.
+    Prepared(Prepared),
     /// Complete.
     Closed(Bytes),
 }
@@ -65,25 +68,30 @@ impl Segment {
             self.max_timestamp.max(meta.max_timestamp)
         };
         self.batches.push(Entry { meta, start, end: self.size });
-        if let Data::Open(written) = &mut self.data {
-            written.extend_from_slice(batch);
+        match &mut self.data {
+            Data::Open(written) => written.extend_from_slice(batch),
+            Data::Prepared(memory) => memory.push(batch),
+            Data::Closed(_) => {}
         }
     }
 
     fn close(&mut self) {
-        if let Data::Open(written) = &mut self.data {
-            let is_half_empty = written.len() < written.capacity() / 2;
-            let whole = if is_half_empty {
-                Bytes::copy_from_slice(written)
-            } else {
-                std::mem::take(written).freeze()
-            };
-            self.data = Data::Closed(whole);
-        }
+        let whole = match std::mem::take(&mut self.data) {
+            Data::Open(written) if written.len() < written.capacity() / 2 => Bytes::copy_from_slice(&written),
+            Data::Open(written) => written.freeze(),
+            Data::Prepared(memory) => memory.freeze(),
+            Data::Closed(whole) => whole,
+        };
+        self.data = Data::Closed(whole);
     }
 
     fn is_open(&self) -> bool {
-        matches!(self.data, Data::Open(_))
+        !matches!(self.data, Data::Closed(_))
+    }
+
+    /// Whether a batch of this many bytes belongs here.
+    fn takes(&self, bytes: usize) -> bool {
+        self.is_open() && self.size + bytes <= SEGMENT_BYTES
     }
 
     fn next(&self) -> i64 {
@@ -96,6 +104,9 @@ impl Segment {
         let to = last.checked_sub(1).and_then(|at| self.batches.get(at)).map_or(from, |entry| entry.end);
         match &self.data {
             Data::Open(written) => Bytes::copy_from_slice(written.get(from..to).unwrap_or_default()),
+            Data::Prepared(memory) => {
+                Bytes::copy_from_slice(memory.bytes().get(from..to).unwrap_or_default())
+            }
             Data::Closed(whole) if from < to && to <= whole.len() => whole.slice(from..to),
             Data::Closed(_) => Bytes::new(),
         }
@@ -108,6 +119,7 @@ impl Segment {
         self.max_timestamp = self.batches.iter().map(|entry| entry.meta.max_timestamp).max().unwrap_or(-1);
         match &mut self.data {
             Data::Open(written) => written.truncate(self.size),
+            Data::Prepared(memory) => memory.truncate(self.size),
             Data::Closed(whole) => whole.truncate(self.size),
         }
     }
@@ -126,14 +138,16 @@ impl Memory {
             self.close_last();
             return self.segments.push_back(Segment::of_one(meta, batch));
         }
-        let fits = |segment: &&mut Segment| segment.is_open() && segment.size + batch.len() <= SEGMENT_BYTES;
-        if let Some(segment) = self.segments.back_mut().filter(fits) {
+        if let Some(segment) = self.segments.back_mut().filter(|segment| segment.takes(batch.len())) {
             return segment.push(meta, &batch);
         }
         self.close_last();
-        // Memory that is not written to costs nothing, and a log that has filled a segment will fill another one.
-        let room = if self.segments.is_empty() { batch.len() } else { SEGMENT_BYTES };
-        let data = Data::Open(BytesMut::with_capacity(room));
+        // A log that has filled a segment will fill another one.
+        let (room, prepared) = match self.segments.is_empty() {
+            true => (batch.len(), None),
+            false => (SEGMENT_BYTES, Prepared::new(SEGMENT_BYTES)),
+        };
+        let data = prepared.map_or_else(|| Data::Open(BytesMut::with_capacity(room)), Data::Prepared);
         let mut segment = Segment { data, ..Segment::default() };
         segment.push(meta, &batch);
         self.segments.push_back(segment);

@@ -14,6 +14,7 @@ mod index;
 mod layout;
 mod memory;
 mod ondisk;
+mod prepared;
 mod producers;
 mod recovery;
 mod segment;

@@ -331,16 +331,15 @@ impl Segment {
             end = size;
         }
         bytes.truncate(end);
-        Ok(Bytes::from(bytes))
+        Ok(bytes)
     }
 
-    fn bytes(&self, position: u64, len: usize) -> io::Result<Vec<u8>> {
-        let mut buffer = vec![0; len];
-        let count = self.file.read_at(position, &mut buffer)?;
-        if count < len {
+    fn bytes(&self, position: u64, len: usize) -> io::Result<Bytes> {
+        let bytes = self.file.read_bytes(position, len)?;
+        if bytes.len() < len {
             return Err(damaged(position, "the file is shorter than it was"));
         }
-        Ok(buffer)
+        Ok(bytes)
     }
 
     /// The first batch that ends behind `from` and has this timestamp or a later one.

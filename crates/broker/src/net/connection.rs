@@ -1,17 +1,19 @@
 //! One connection: frames in, answers out, one request at a time.
 //!
 //! The next request is taken in only after the last answer was written. So a client that does not read holds no more
-//! memory than one answer, and a parked request holds back those behind it, as in Kafka.
+//! memory than one answer, which is the smaller the more of them do not read, and a parked request holds back those behind
+//! it, as in Kafka.
 
 use super::buffers::Buffers;
 use super::shared::{Next, Shared};
 use crate::state::ConnId;
-use bytes::{Bytes, BytesMut};
+use bytes::{Buf, Bytes, BytesMut};
 use std::io;
 use std::sync::Arc;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tontine_wire::api::Response;
+use tontine_wire::codec::Pieces;
 use tontine_wire::frame;
 
 /// How much is read at once.
@@ -86,15 +88,24 @@ impl Connection {
             buffers.give_back_frame(memory);
             match event {
                 Event::Reply { version, correlation_id, response } => {
-                    let mut pieces = frame::encode_response_in_pieces(version, correlation_id, &response);
+                    let pieces = frame::encode_response_in_pieces(version, correlation_id, &response);
                     drop(response);
-                    self.stream.write_all_buf(&mut pieces).await?;
+                    let _outgoing = shared.outgoing(pieces.remaining());
+                    self.write(pieces).await?;
                 }
-                Event::Frame(mut frame) => self.stream.write_all_buf(&mut frame).await?,
+                Event::Frame(frame) => self.stream.write_all(&frame).await?,
                 Event::Silent => {}
             }
         }
         Ok(())
+    }
+
+    async fn write(&mut self, mut pieces: Pieces) -> io::Result<()> {
+        // Most answers are one piece, and a plain write is the cheaper one.
+        if pieces.chunk().len() == pieces.remaining() {
+            return self.stream.write_all(pieces.chunk()).await;
+        }
+        self.stream.write_all_buf(&mut pieces).await
     }
 
     /// The next frame; `None` at the end of the connection.

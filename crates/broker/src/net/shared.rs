@@ -11,7 +11,7 @@ use crate::state::{BrokerOutput, BrokerState, Closing, ConnId};
 use crate::work::Work;
 use bytes::Bytes;
 use std::collections::{BTreeSet, HashMap};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 use tokio::runtime::Handle;
@@ -43,6 +43,16 @@ struct Inner {
     connections: HashMap<ConnId, Entry>,
     /// When the timer will call; `None` is never.
     scheduled: Option<Instant>,
+}
+
+/// Stands for an answer that is being written.
+#[derive(Debug)]
+pub(super) struct Outgoing<'s>(&'s Shared, usize);
+
+impl Drop for Outgoing<'_> {
+    fn drop(&mut self) {
+        self.0.outgoing.fetch_sub(self.1, Ordering::AcqRel);
+    }
 }
 
 /// Stands for a request that came and whose answer has not gone out yet.
@@ -103,11 +113,16 @@ pub(super) struct Shared {
     sooner: Notify,
     in_flight: AtomicU64,
     idle: Notify,
+    /// How many bytes of answers are being written.
+    outgoing: AtomicUsize,
     buffers: Buffers,
 }
 
 /// How long a broker that stops waits for answers to go out: a client that does not read must not keep it.
 const FAREWELL: Duration = Duration::from_secs(2);
+
+/// How much memory answers may take that clients have not read yet; beyond it fetches get one batch at a time.
+const ANSWER_ROOM: usize = 64 << 20;
 
 /// How many different things are said once: a client that makes mistakes must not fill memory or a log.
 const MOST_SAID: usize = 100;
@@ -127,6 +142,7 @@ impl Shared {
             sooner: Notify::new(),
             in_flight: AtomicU64::new(0),
             idle: Notify::new(),
+            outgoing: AtomicUsize::new(0),
             buffers: Buffers::default(),
         })
     }
@@ -153,6 +169,12 @@ impl Shared {
     pub(super) fn busy(&self) -> Busy<'_> {
         self.in_flight.fetch_add(1, Ordering::AcqRel);
         Busy(self)
+    }
+
+    /// So many bytes of an answer are being written until what comes back is dropped.
+    pub(super) fn outgoing(&self, bytes: usize) -> Outgoing<'_> {
+        self.outgoing.fetch_add(bytes, Ordering::AcqRel);
+        Outgoing(self, bytes)
     }
 
     /// Answers what waits, tells members to look for another coordinator, and lets the answers go out.
@@ -278,6 +300,8 @@ impl Shared {
     pub(super) fn request(&self, conn: ConnId, frame: Bytes) -> Next {
         let now = self.now();
         let mut inner = self.lock();
+        let outgoing = self.outgoing.load(Ordering::Acquire);
+        inner.state.set_answer_room(ANSWER_ROOM.saturating_sub(outgoing));
         inner.state.handle_frame(now, conn, frame);
         let outcome = self.drain(&mut inner, Some(conn));
         let Some(entry) = inner.connections.get_mut(&conn) else { return Next::Closed };

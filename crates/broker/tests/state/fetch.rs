@@ -191,3 +191,25 @@ fn old_segments_go_when_they_are_older_than_the_topic_keeps_them() {
     rig.advance(600_000);
     assert_eq!(rig.state.log_offsets("t", 0), Some((3, 3)));
 }
+
+#[test]
+fn when_clients_do_not_read_what_they_asked_for_the_next_answers_are_small() {
+    let mut rig = Rig::with_topic("t", 1);
+    let conn = rig.connect(1);
+    let value = "x".repeat(10_000);
+    for _ in 0..10 {
+        rig.produce(conn, "t", 0, &[&value]);
+    }
+    let read = |rig: &mut Rig| records(&rig.fetch(conn, "t", 0, 0)).len();
+    assert_eq!(read(&mut rig), 10);
+    rig.state.set_answer_room(100_000);
+    assert_eq!(read(&mut rig), 4, "half of the room");
+    rig.state.set_answer_room(0);
+    assert_eq!(read(&mut rig), 1);
+    // Nobody waits for more than there is room for.
+    let mut patient = fetch_request("t", &[(0, 0)], 60_000);
+    patient.min_bytes = 50_000;
+    assert_eq!(shape(&rig.ask(conn, 11, patient)), [(0, 1)]);
+    rig.state.set_answer_room(usize::MAX);
+    assert_eq!(read(&mut rig), 10);
+}
