@@ -160,6 +160,17 @@ impl Cluster {
         keys.get(chosen).copied().ok_or(retry_at)
     }
 
+    /// Opens the connection that requests of this kind to this broker will need, unless there is one: when they come it has
+    /// introduced itself already.
+    pub fn prepare(&mut self, now: Instant, node: i32, lane: Lane) {
+        let key = NodeKey::Broker(node);
+        let can_be_tried = self.nodes.get(&key).is_some_and(|node| node.retry_at <= now);
+        if can_be_tried && !self.routes.contains_key(&(key, lane)) {
+            self.open(now, key, lane, false);
+            self.settle(now);
+        }
+    }
+
     fn open(&mut self, now: Instant, key: NodeKey, lane: Lane, speculative: bool) {
         let Some(node) = self.nodes.get(&key) else { return };
         let (host, port, failures) = (node.host.clone(), node.port, node.failures);

@@ -122,7 +122,7 @@ impl Cluster {
         timeout: Duration,
         max_version: i16,
     ) -> Ticket {
-        if self.metadata.brokers().is_empty() {
+        if self.metadata.brokers().is_empty() && !self.refresh.is_under_way() {
             self.refresh.want_at_once();
         }
         let ticket = self.enqueue(now, Owner::User, target, lane, request, timeout, max_version);

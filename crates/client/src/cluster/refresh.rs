@@ -62,6 +62,11 @@ impl Refresh {
         self.last_success.map(|t| t + settings.metadata_max_age)
     }
 
+    /// Whether an answer is awaited.
+    pub(super) fn is_under_way(&self) -> bool {
+        self.under_way.is_some()
+    }
+
     /// How long one attempt may take. A broker that is silent must not hold everything up for request.timeout.ms.
     pub(super) fn patience(&self, settings: &ClusterSettings) -> Duration {
         settings.request_timeout.min(Duration::from_secs(5) * (1 << self.attempts.min(3)))

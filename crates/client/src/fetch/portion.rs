@@ -3,7 +3,7 @@
 //! `max.partition.fetch.bytes` is the most; less is better when it comes at once: what is still in the processor's caches
 //! when it is read costs a tenth less CPU, and less memory is under way. So portions are small while answers come
 //! quickly, and grow while they are slow, so that a long way to the broker does not bound the throughput. Kafka's clients
-//! always ask for the most.
+//! always ask for the most. The first portion is smaller still: it brings the first record sooner.
 
 use std::time::Duration;
 
@@ -11,6 +11,8 @@ use std::time::Duration;
 /// takes a tenth less CPU, but one of Apache Kafka, which needs longer for each answer, a tenth more, and reads a third
 /// less in a second; with more of it neither gains anything.
 const SMALL: usize = 2 << 20;
+/// What a broker is asked for at first, until it has shown that it has more.
+const FIRST: usize = 512 << 10;
 /// Nothing grows beyond what `fetch.max.bytes` and the partitions' shares allow anyway.
 const LARGE: usize = 256 << 20;
 /// What one partition is asked for at least.
@@ -35,7 +37,7 @@ pub(crate) struct Portion {
 
 impl Default for Portion {
     fn default() -> Self {
-        Self { bytes: SMALL, largest_batch: 0 }
+        Self { bytes: FIRST, largest_batch: 0 }
     }
 }
 
@@ -63,8 +65,9 @@ impl Portion {
         if took >= SLOW {
             self.bytes = (self.bytes * 2).min(LARGE);
         } else if took < QUICK {
-            self.bytes = (self.bytes / 2).max(SMALL);
+            self.bytes /= 2;
         }
+        self.bytes = self.bytes.max(SMALL);
     }
 }
 
@@ -72,9 +75,26 @@ impl Portion {
 mod tests {
     use super::*;
 
+    /// A broker that has answered in full before.
+    fn warm() -> Portion {
+        let mut portion = Portion::default();
+        portion.answered(Duration::ZERO, FIRST, 0);
+        portion
+    }
+
+    #[test]
+    fn the_first_portion_is_the_smallest_however_slow_its_answer_is() {
+        for took in [Duration::ZERO, QUICK, SLOW] {
+            let mut portion = Portion::default();
+            assert_eq!((portion.of_each(8, 1 << 20), portion.of_all(8, LEAST)), (LEAST, FIRST));
+            portion.answered(took, FIRST, 0);
+            assert_eq!(portion.of_each(8, 1 << 20), 256 << 10);
+        }
+    }
+
     #[test]
     fn portions_are_small_while_answers_are_quick_and_grow_while_they_are_slow() {
-        let mut portion = Portion::default();
+        let mut portion = warm();
         assert_eq!(portion.of_each(8, 1 << 20), 256 << 10);
         for _ in 0..2 {
             portion.answered(SLOW, 2 << 30, 0);
@@ -94,7 +114,7 @@ mod tests {
 
     #[test]
     fn an_answer_for_many_partitions_is_no_larger_than_one_for_few() {
-        let portion = Portion::default();
+        let portion = warm();
         assert_eq!(portion.of_all(8, 256 << 10), 2 << 20);
         assert_eq!(portion.of_all(1_000, LEAST), 4_000 << 10);
         assert_eq!(portion.of_all(100_000, LEAST), MANY);
@@ -103,14 +123,14 @@ mod tests {
 
     #[test]
     fn an_answer_that_waited_for_records_is_no_sign_of_a_long_way() {
-        let mut portion = Portion::default();
+        let mut portion = warm();
         portion.answered(Duration::from_millis(500), 1000, 500);
         assert_eq!(portion.of_each(8, 1 << 20), 256 << 10);
     }
 
     #[test]
     fn large_batches_are_asked_for_whole() {
-        let mut portion = Portion::default();
+        let mut portion = warm();
         portion.answered(Duration::ZERO, 900_000, 450_000);
         assert_eq!(portion.of_each(8, 1 << 20), 900_000);
         assert_eq!(portion.of_each(8, 100_000), 100_000);

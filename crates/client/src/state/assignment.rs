@@ -5,6 +5,7 @@
 use super::{ConsumerState, SeekTarget};
 use crate::{
     Error,
+    cluster::Lane,
     fetch::{
         partition::{Partition, Phase},
         position::Position,
@@ -16,8 +17,14 @@ use tontine_group::{TopicPartition, member::Due};
 use tontine_wire::Uuid;
 
 impl ConsumerState {
-    /// The group gives these: their committed offsets are looked up while the callback runs.
+    /// The group gives these: their committed offsets are looked up, and their leaders connected to, while the callback
+    /// runs.
     pub(super) fn take_over(&mut self, names: &[TopicPartition]) -> Vec<(TopicPartition, Incarnation)> {
+        let leaders: BTreeSet<i32> =
+            names.iter().filter_map(|name| self.cluster.metadata().leader(name)).collect();
+        for leader in leaders {
+            self.cluster.prepare(self.now, leader, Lane::Fetch);
+        }
         names.iter().map(|name| (name.clone(), self.add(name, None))).collect()
     }
 

@@ -312,8 +312,11 @@ impl ConsumerState {
 
     pub(super) fn coordinator_is_known(&mut self, known: bool) {
         let now = self.now;
-        if let Some(group) = &mut self.group {
-            group.member.handle_coordinator(now, known);
+        let Some(group) = &mut self.group else { return };
+        group.member.handle_coordinator(now, known);
+        // Whoever joins over a connection of its own needs the other one a moment later.
+        if let Some(node) = self.cluster.coordinator(&group.id) {
+            self.cluster.prepare(now, node, Lane::Group);
         }
     }
 

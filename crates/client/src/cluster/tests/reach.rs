@@ -134,3 +134,31 @@ fn a_broker_that_moved_to_another_address_is_reached_there() {
     assert_eq!(world.opened.last().map(|(_, _, port)| *port), Some(11));
     assert_eq!(world.closed, [world.opened[0].0]);
 }
+
+#[test]
+fn a_connection_that_was_prepared_is_the_one_that_is_used() {
+    let mut world = World::known();
+    let before = world.opened.len();
+    for _ in 0..2 {
+        world.cluster.prepare(world.now, 2, Lane::Group);
+        world.drain();
+    }
+    assert_eq!(world.opened.len(), before + 1, "one is enough");
+    let conn = world.accept();
+    world.send(Target::Node(2), heartbeat(), ms(5_000));
+    assert_eq!(world.reply(ApiKey::Heartbeat, heartbeat::HeartbeatResponse::default()), conn);
+    assert_eq!(world.opened.len(), before + 1);
+}
+
+#[test]
+fn nothing_is_prepared_for_a_broker_that_is_unknown_or_has_just_failed() {
+    let mut world = World::known();
+    let before = world.opened.len();
+    world.cluster.prepare(world.now, 77, Lane::Group);
+    world.cluster.prepare(world.now, 2, Lane::Group);
+    world.drain();
+    world.refused(world.opened.last().unwrap().0);
+    world.cluster.prepare(world.now, 2, Lane::Group);
+    world.drain();
+    assert_eq!(world.opened.len(), before + 1);
+}
