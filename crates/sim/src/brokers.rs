@@ -15,12 +15,11 @@ use tontine_group::coordinator::GroupState;
 use tontine_wire::{
     ErrorCode,
     api::{
-        ApiKey, Request, Response,
+        Request, Response,
         offset_commit::{OffsetCommitRequest, OffsetCommitRequestTopic, OffsetCommitResponse},
     },
-    codec::Reader,
     frame,
-    header::{RequestHeader, RequestStart},
+    header::RequestHeader,
 };
 
 impl World {
@@ -48,8 +47,12 @@ impl World {
         let Some(link) = self.links.get_mut(&id) else { return };
         // What a black hole has taken is not answered when it sees again either.
         link.swallows |= self.broker.nodes().get(&link.node).is_some_and(|node| node.black_hole);
-        self.look_at(id, &frame);
-        self.broker.handle_frame(self.broker_now(), ConnId(id), frame);
+        // What cannot be read is for the broker to judge.
+        let Ok((header, request)) = frame::decode_request(frame.clone()) else {
+            return self.broker.handle_frame(self.broker_now(), ConnId(id), frame);
+        };
+        self.look_at(id, &request);
+        self.broker.handle_request(self.broker_now(), ConnId(id), header, request);
     }
 
     fn hold_back(&mut self, id: u64, frame: Bytes, time: Duration) {
@@ -73,31 +76,23 @@ impl World {
         }
     }
 
-    fn look_at(&mut self, id: u64, frame: &Bytes) {
+    fn look_at(&mut self, id: u64, request: &Request) {
         self.requests += 1;
         if self.verbose {
-            self.say_request(id, frame);
+            self.say_request(id, request);
         }
-        let Ok(start) = RequestStart::get(&mut Reader::new(frame.clone())) else { return };
-        let is = |key: ApiKey| start.key == key as i16;
         if self.foreign_records
             && let Some(life) = self.links.get(&id).map(|link| link.life)
         {
-            *self.asked.entry((life, start.key)).or_default() += 1;
+            *self.asked.entry((life, request.key() as i16)).or_default() += 1;
         }
-        if is(ApiKey::JoinGroup) || is(ApiKey::SyncGroup) {
-            self.joins += 1;
-        }
-        if is(ApiKey::ConsumerGroupHeartbeat)
-            && let Ok((_, Request::ConsumerGroupHeartbeat(request))) = frame::decode_request(frame.clone())
-            && request.member_epoch == 0
-        {
-            self.joins += 1;
-        }
-        if is(ApiKey::OffsetCommit)
-            && let Ok((_, Request::OffsetCommit(request))) = frame::decode_request(frame.clone())
-        {
-            self.commits.insert(id, request);
+        match request {
+            Request::JoinGroup(_) | Request::SyncGroup(_) => self.joins += 1,
+            Request::ConsumerGroupHeartbeat(heartbeat) => {
+                self.joins += u64::from(heartbeat.member_epoch == 0)
+            }
+            Request::OffsetCommit(commit) => drop(self.commits.insert(id, commit.clone())),
+            _ => {}
         }
     }
 
@@ -182,11 +177,9 @@ impl World {
     }
 
     /// Everything but fetches, which say what records say, goes into the timeline.
-    fn say_request(&mut self, id: u64, frame: &Bytes) {
+    fn say_request(&mut self, id: u64, request: &Request) {
         let Some(life) = self.links.get(&id).map(|link| link.life) else { return };
-        if let Ok((_, request)) = frame::decode_request(frame.clone())
-            && !matches!(request, Request::Fetch(_) | Request::ApiVersions(_))
-        {
+        if !matches!(request, Request::Fetch(_) | Request::ApiVersions(_)) {
             self.record(Fact::Said(life, format!("-> {request:?}")));
         }
     }

@@ -14,6 +14,7 @@
 mod app;
 mod brokers;
 mod client;
+mod consumers;
 pub mod cuts;
 pub mod disk;
 pub mod fact;

@@ -10,7 +10,12 @@ use crate::{
     workload::Protocols,
     world::{GROUP, Happening, Stream, World},
 };
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    any::Any,
+    collections::BTreeMap,
+    panic::{AssertUnwindSafe, catch_unwind},
+    time::Duration,
+};
 use tontine_group::coordinator::GroupState;
 
 /// How often it is looked whether the group has come to rest.
@@ -24,8 +29,15 @@ const REST: Duration = Duration::from_secs(10);
 const WAVE: Duration = Duration::from_secs(8);
 
 impl World {
-    /// Runs the whole history.
+    /// Runs the whole history. A panic of any machine is a fault like any other: it has a seed and a timeline.
     pub(crate) fn live(mut self, seed: u64, cuts: &Cuts) -> Outcome {
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| self.take_its_course())) {
+            self.failure = Some(("nothing panics", said_by(&*panic)));
+        }
+        self.finish(seed, cuts)
+    }
+
+    fn take_its_course(&mut self) {
         self.create("t0", self.plan.partitions);
         for _ in 0..self.plan.members {
             self.start();
@@ -47,7 +59,6 @@ impl World {
         self.say_positions();
         self.replay_the_log();
         self.start_from_the_disk();
-        self.finish(seed, cuts)
     }
 
     /// Everything that may have to run out one after the other before the group can rest.
@@ -269,9 +280,11 @@ impl World {
     }
 
     fn finish(mut self, seed: u64, cuts: &Cuts) -> Outcome {
-        self.say_logs();
-        self.judge_logs();
-        self.record(Fact::End);
+        if self.failure.is_none() {
+            self.say_logs();
+            self.judge_logs();
+            self.record(Fact::End);
+        }
         let failure = self.failure.take().map(|(invariant, why)| Failure {
             seed,
             cuts: cuts.clone(),
@@ -297,4 +310,10 @@ impl World {
             failure,
         }
     }
+}
+
+/// What somebody who panicked said.
+fn said_by(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("without a word").to_owned()
 }

@@ -1,7 +1,7 @@
 //! Failures in words, and counts of what happened.
 
 use crate::{cuts::Cuts, fact::Fact};
-use std::{collections::BTreeMap, fmt};
+use std::{borrow::Cow, collections::BTreeMap, fmt};
 use tontine_group::Instant;
 
 /// Why a run failed.
@@ -74,16 +74,16 @@ pub fn line((at, fact): &(Instant, Fact)) -> String {
 
 /// How often what happened, over many runs.
 #[derive(Clone, Debug, Default)]
-pub struct Counts(pub BTreeMap<String, u64>);
+pub struct Counts(pub BTreeMap<Cow<'static, str>, u64>);
 
 impl Counts {
     /// One more of this.
-    pub fn count(&mut self, what: impl Into<String>) {
+    pub fn count(&mut self, what: impl Into<Cow<'static, str>>) {
         self.add(what, 1);
     }
 
     /// This many more of this.
-    pub fn add(&mut self, what: impl Into<String>, many: u64) {
+    pub fn add(&mut self, what: impl Into<Cow<'static, str>>, many: u64) {
         *self.0.entry(what.into()).or_default() += many;
     }
 

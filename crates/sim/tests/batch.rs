@@ -10,10 +10,11 @@ use tontine_sim::{
     cuts::Cuts,
     disk::Loss,
     invariants,
-    lie::{ForgetsCommits, HidesAborted, NeverSettles, SharesPartitions, SkipsRecords, Slip},
+    lie::{ForgetsCommits, HidesAborted, Lie, NeverSettles, SharesPartitions, SkipsRecords, Slip},
     run, run_with_lie, run_with_slip,
     shrink::{shrink, shrink_with},
 };
+use tontine_wire::api::Response;
 
 /// Runs these histories; what happened in them.
 fn batch(seeds: std::ops::Range<u64>) -> Counts {
@@ -160,6 +161,24 @@ fn a_coordinator_that_never_lets_its_group_rest_is_caught() {
         .filter_map(|seed| run_with_lie(seed, &Cuts::default(), Box::new(NeverSettles)).failure)
         .any(|failure| failure.invariant == "the group comes to rest");
     assert!(caught);
+}
+
+struct Panics;
+
+impl Lie for Panics {
+    fn tell(&mut self, response: &mut Response) {
+        assert!(!matches!(response, Response::OffsetFetch(_)), "whoever is asked for offsets falls over");
+    }
+}
+
+#[test]
+fn a_panic_anywhere_is_a_fault_with_a_seed_and_a_timeline() {
+    let failure = run_with_lie(1, &Cuts::default(), Box::new(Panics)).failure.expect("it is caught");
+    assert_eq!(
+        (failure.invariant, &*failure.why),
+        ("nothing panics", "whoever is asked for offsets falls over")
+    );
+    assert!(failure.to_string().contains("--seed 1") && !failure.history.is_empty());
 }
 
 #[test]
