@@ -33,10 +33,21 @@ pub(super) async fn accept(shared: Arc<Shared>, node: NodeId, listener: TcpListe
             Ok((stream, peer)) => take(&shared, node, stream, peer.ip().to_string()),
             Err(error) => {
                 // Out of file descriptors, mostly: others have to end before it gets better.
-                tracing::warn!(node, %error, "cannot take a connection");
+                shared.say_once(format!("cannot take a connection: {error}{}", hint(&error)));
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
         }
+    }
+}
+
+/// What an operator can do: connections and files of logs are counted together.
+fn hint(error: &io::Error) -> &'static str {
+    const TOO_MANY: [i32; 2] = [23, 24];
+    let too_many = error.raw_os_error().is_some_and(|code| cfg!(unix) && TOO_MANY.contains(&code));
+    if too_many {
+        " (connections wait until others end: allow the process more open files, ulimit -n)"
+    } else {
+        ""
     }
 }
 

@@ -39,11 +39,24 @@ pub(crate) async fn run(args: BrokerArgs) -> Result<ExitCode, Failure> {
     if !builder.ineffective_keys().is_empty() {
         say(&format!("these keys of Kafka's have no effect here: {}", builder.ineffective_keys().join(", ")));
     }
+    allow_many_files();
     let broker = builder.start().await.map_err(why)?;
     print(&format!("listening on {}\n", broker.bootstrap_servers()));
     stop.await;
     broker.stop().await;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Each connection is an open file, and a process may mostly have 1,024, unless it asks for what it is allowed to have.
+fn allow_many_files() {
+    #[cfg(unix)]
+    {
+        use nix::sys::resource::{Resource::RLIMIT_NOFILE, getrlimit, setrlimit};
+        if let Ok((_, most)) = getrlimit(RLIMIT_NOFILE) {
+            // Where this is refused the broker says so when it cannot take a connection.
+            let _ = setrlimit(RLIMIT_NOFILE, most, most);
+        }
+    }
 }
 
 /// The settings of the file, then those that were typed: what is given again counts as it was given last.

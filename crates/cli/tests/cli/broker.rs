@@ -13,6 +13,28 @@ async fn an_interrupt_or_a_polite_kill_stops_the_broker_in_good_order() {
     }
 }
 
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_broker_takes_more_connections_than_it_may_have_files_open_by_default() {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let mut command = tokio::process::Command::new("sh");
+    let script = "ulimit -Sn 64 && exec \"$0\" broker --listen 127.0.0.1:0";
+    command.args(["-c", script, env!("CARGO_BIN_EXE_tontine")]).kill_on_drop(true);
+    let mut process = command.stdout(std::process::Stdio::piped()).spawn().unwrap();
+    let said = line(&mut tokio::io::BufReader::new(process.stdout.take().unwrap())).await;
+    let address = said.trim().strip_prefix("listening on ").unwrap().to_owned();
+    let mut connections = Vec::new();
+    for _ in 0..100 {
+        connections.push(timeout(LONG, tokio::net::TcpStream::connect(&address)).await.unwrap().unwrap());
+    }
+    for connection in &mut connections {
+        // ApiVersions in version 0, of no client id.
+        connection.write_all(&[0, 0, 0, 10, 0, 18, 0, 0, 0, 0, 0, 1, 0xff, 0xff]).await.unwrap();
+        let mut size = [0; 4];
+        timeout(LONG, connection.read_exact(&mut size)).await.expect("each is served").unwrap();
+    }
+}
+
 #[tokio::test]
 async fn several_nodes_say_where_each_of_them_listens() {
     let broker = Broker::start(&["--nodes", "3", "--topic", "orders:3"]).await;
