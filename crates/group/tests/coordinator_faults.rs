@@ -7,15 +7,15 @@ use std::{collections::BTreeMap, time::Duration};
 use tontine_group::{
     Instant,
     coordinator::{ClientInfo, Coordinator, CoordinatorConfig, GroupState, Output, Ticket},
-    topics::Topics,
+    topics::{Topic, Topics},
 };
 use tontine_wire::{
-    ErrorCode,
+    ErrorCode, Uuid,
     api::{
         Request, Response, consumer_group_heartbeat::ConsumerGroupHeartbeatRequest, delete_groups::*,
         heartbeat::*, join_group::*, leave_group::*, offset_commit::*, offset_fetch::*, sync_group::*,
     },
-    consumer_protocol::Subscription,
+    consumer_protocol::{Assignment, Subscription, TopicPartitions},
 };
 
 const SESSION: Duration = Duration::from_secs(10);
@@ -462,4 +462,145 @@ fn a_commit_of_a_static_member_whose_twin_is_in_the_consumer_group_is_fenced() {
         let Some(Response::OffsetCommit(answer)) = rig.answers.remove(&ticket) else { panic!("no answer") };
         assert_eq!(answer.topics[0].partitions[0].error_code, code);
     }
+}
+
+impl Rig {
+    /// The topic `t` is there now, with this id, or is not.
+    fn topic(&mut self, id: Option<u128>) {
+        match id {
+            Some(id) => {
+                let topic = Topic { id: Uuid::from_u128(id), partitions: 3, racks: Vec::new() };
+                self.topics.insert("t", topic);
+            }
+            None => drop(self.topics.remove("t")),
+        }
+        self.coordinator.handle_topics(self.now, &self.topics);
+        self.drain();
+        self.wait(Duration::from_secs(1));
+    }
+
+    /// A member of the consumer protocol that reads `t`: its epoch, and what it has of it, as far as it is told.
+    fn beat(&mut self, id: &str, epoch: i32) -> (i32, Option<Vec<i32>>) {
+        let ticket = self.send(1, consumer(id, epoch));
+        let Some(Response::ConsumerGroupHeartbeat(answer)) = self.answers.remove(&ticket) else {
+            panic!("no answer")
+        };
+        assert_eq!(answer.error_code, ErrorCode::NONE);
+        let numbers = |a: tontine_wire::api::consumer_group_heartbeat::Assignment| {
+            a.topic_partitions.into_iter().flat_map(|topic| topic.partitions).collect()
+        };
+        (answer.member_epoch, answer.assignment.map(numbers))
+    }
+
+    /// A cooperative member joins with what it has of `t`: its generation, and what it has then.
+    fn join_with(&mut self, id: &str, owned: &[i32]) -> (i32, Vec<i32>) {
+        let ticket = self.send(9, owning_join(id, owned));
+        let generation = self.joined(ticket).generation_id;
+        let ticket = self.sync(id, generation, &[]);
+        let Some(Response::SyncGroup(answer)) = self.answers.remove(&ticket) else { panic!("no answer") };
+        assert_eq!(answer.error_code, ErrorCode::NONE);
+        let assignment = Assignment::from_assignment(answer.assignment).unwrap();
+        (generation, assignment.assigned_partitions.into_iter().flat_map(|t| t.partitions).collect())
+    }
+}
+
+fn owning_join(id: &str, owned: &[i32]) -> JoinGroupRequest {
+    let owned = TopicPartitions { topic: "t".to_owned(), partitions: owned.to_vec() };
+    let subscription =
+        Subscription { topics: vec!["t".to_owned()], owned_partitions: vec![owned], ..Default::default() };
+    let mut join = real_join(id, None);
+    join.protocols[0].metadata = subscription.to_metadata(1);
+    join
+}
+
+/// A classic member that has all of `t` in a consumer group, with its generation.
+fn classic_among_consumers(rig: &mut Rig) -> (String, i32) {
+    rig.topic(Some(1));
+    // There is another member only to make it a consumer group, which wants nothing of it.
+    let other = ConsumerGroupHeartbeatRequest {
+        subscribed_topic_names: Some(vec!["other".to_owned()]),
+        ..consumer("other", 0)
+    };
+    rig.send(1, other);
+    let ticket = rig.send(9, real_join("", None));
+    let id = rig.joined(ticket).member_id;
+    let (mut generation, mut has) = rig.join_with(&id, &[]);
+    // Targets are computed once a second at most.
+    for _ in 0..3 {
+        rig.wait(Duration::from_secs(1));
+        if rig.heartbeat(&id, generation) == ErrorCode::REBALANCE_IN_PROGRESS {
+            (generation, has) = rig.join_with(&id, &has);
+        }
+    }
+    assert_eq!(has, [0, 1, 2]);
+    (id, generation)
+}
+
+/// The classic member joins as often as it is asked to; until it does without what goes to the other, that has to wait.
+fn hands_over(rig: &mut Rig, id: &str, mut generation: i32, mut has: Vec<i32>) {
+    let (mut epoch, told) = rig.beat("n", 0);
+    let mut others = told.unwrap_or_default();
+    for _ in 0..20 {
+        rig.wait(Duration::from_secs(1));
+        let (now, told) = rig.beat("n", epoch);
+        epoch = now;
+        others = told.unwrap_or(others);
+        assert!(others.iter().all(|partition| !has.contains(partition)), "two have one of {others:?}");
+        if rig.heartbeat(id, generation) == ErrorCode::REBALANCE_IN_PROGRESS {
+            (generation, has) = rig.join_with(id, &has);
+        }
+        if has.len() + others.len() == 3 && !others.is_empty() {
+            return;
+        }
+    }
+    panic!("{has:?} and {others:?} are all that is had");
+}
+
+#[test]
+fn what_a_classic_member_uses_by_name_is_dealt_under_no_other_id_before_it_lets_go() {
+    let mut rig = Rig::new();
+    let (id, generation) = classic_among_consumers(&mut rig);
+    rig.topic(None);
+    rig.topic(Some(2));
+    hands_over(&mut rig, &id, generation, vec![0, 1, 2]);
+}
+
+#[test]
+fn a_classic_member_that_joins_while_its_topic_is_gone_has_it_until_it_says_otherwise() {
+    let mut rig = Rig::new();
+    let (id, generation) = classic_among_consumers(&mut rig);
+    rig.topic(None);
+    assert_eq!(rig.heartbeat(&id, generation), ErrorCode::REBALANCE_IN_PROGRESS);
+    // Its answer is on its way, and it goes on with what it has.
+    let ticket = rig.send(9, owning_join(&id, &[0, 1, 2]));
+    let generation = rig.joined(ticket).generation_id;
+    rig.topic(Some(2));
+    hands_over(&mut rig, &id, generation, vec![0, 1, 2]);
+}
+
+#[test]
+fn a_group_that_goes_over_while_a_topic_is_gone_forgets_nobody_who_uses_it() {
+    let mut rig = Rig::new();
+    rig.topic(Some(1));
+    let ticket = rig.send(9, real_join("", None));
+    let id = rig.joined(ticket).member_id;
+    let ticket = rig.send(9, owning_join(&id, &[]));
+    let generation = rig.joined(ticket).generation_id;
+    let all = TopicPartitions { topic: "t".to_owned(), partitions: vec![0, 1, 2] };
+    let request = SyncGroupRequest {
+        group_id: "g".to_owned(),
+        generation_id: generation,
+        member_id: id.clone(),
+        assignments: vec![SyncGroupRequestAssignment {
+            member_id: id.clone(),
+            assignment: Assignment { assigned_partitions: vec![all], user_data: None }.to_assignment(1),
+        }],
+        ..Default::default()
+    };
+    rig.send(5, request);
+    assert_eq!(rig.state(), Some(GroupState::Stable));
+    rig.topic(None);
+    rig.beat("n", 0);
+    rig.topic(Some(2));
+    hands_over(&mut rig, &id, generation, vec![0, 1, 2]);
 }

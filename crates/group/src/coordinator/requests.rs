@@ -68,7 +68,7 @@ impl Coordinator {
         match request {
             Request::JoinGroup(join) => self.join(now, ticket, client, version, join, topics),
             Request::SyncGroup(sync) => self.sync(now, ticket, version, sync, topics),
-            Request::Heartbeat(heartbeat) => self.heartbeat(now, ticket, &heartbeat),
+            Request::Heartbeat(heartbeat) => self.heartbeat(now, ticket, &heartbeat, topics),
             Request::LeaveGroup(leave) => self.leave(now, ticket, version, leave),
             Request::OffsetCommit(commit) => self.commit(now, ticket, version, commit, topics),
             Request::OffsetFetch(request) => self.fetch(ticket, version, request, topics),
@@ -152,13 +152,13 @@ impl Coordinator {
         }
     }
 
-    fn heartbeat(&mut self, now: Instant, ticket: Ticket, request: &HeartbeatRequest) {
+    fn heartbeat(&mut self, now: Instant, ticket: Ticket, request: &HeartbeatRequest, topics: &Topics) {
         let answer = |error_code| HeartbeatResponse { error_code, ..Default::default() };
         if request.group_id.is_empty() {
             return self.answer(ticket, answer(ErrorCode::INVALID_GROUP_ID));
         }
         if self.consumer_group(&request.group_id).is_some() {
-            return self.heartbeat_consumers(now, ticket, request);
+            return self.heartbeat_consumers(now, ticket, request, topics);
         }
         let known = self.with_group(now, &request.group_id, |group, fx| {
             let code = group.heartbeat(fx, request);

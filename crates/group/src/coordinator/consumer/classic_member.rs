@@ -5,7 +5,7 @@
 //! `classicGroupJoinToConsumerGroup`, `classicGroupSyncToConsumerGroup` and `classicGroupHeartbeatToConsumerGroup`.
 
 use super::{
-    downgrade,
+    by_name, downgrade,
     heartbeat::{Beaten, Heartbeat},
     stored::{ConsumerMember, MemberState, StoredConsumer},
     validate::Refusal,
@@ -22,7 +22,7 @@ use crate::{
     time::{Duration, Instant},
     topics::Topics,
 };
-use std::{collections::BTreeMap, sync::Arc};
+use std::sync::Arc;
 use tontine_wire::{
     ErrorCode, Uuid,
     api::{
@@ -216,6 +216,7 @@ impl Coordinator {
         now: Instant,
         ticket: Ticket,
         request: &HeartbeatRequest,
+        topics: &Topics,
     ) {
         let answer = |error_code| HeartbeatResponse { error_code, ..Default::default() };
         let instance = request.group_instance_id.as_deref();
@@ -227,7 +228,7 @@ impl Coordinator {
         };
         let rejoins = member.epoch < group.target_epoch
             || member.state == MemberState::Unrevoked
-            || (member.state == MemberState::Unreleased && !waits(group, &id, member));
+            || (member.state == MemberState::Unreleased && !waits(group, &id, member, topics));
         let session = millis(member.classic.as_ref().map_or(0, |classic| classic.session_timeout_ms));
         let within = millis(member.rebalance_timeout_ms);
         self.heard_classic(now, &request.group_id, &id, session);
@@ -312,12 +313,16 @@ fn settled(group: &StoredConsumer, member: &ConsumerMember) -> bool {
 }
 
 /// Whether others still have something of what the member is to have.
-fn waits(group: &StoredConsumer, id: &Arc<str>, member: &ConsumerMember) -> bool {
+fn waits(group: &StoredConsumer, id: &Arc<str>, member: &ConsumerMember, topics: &Topics) -> bool {
     let Some(target) = group.targets.get(id) else { return false };
+    let used = by_name::used(group, topics, &[id]);
     target.iter().any(|(topic, partitions)| {
         let has =
             |partition: &i32| member.assigned.get(topic).is_some_and(|held| held.contains_key(partition));
-        let taken = |partition: &i32| group.owner(*topic, *partition).is_some_and(|owner| owner != id);
+        let taken = |partition: &i32| {
+            group.owner(*topic, *partition).is_some_and(|owner| owner != id)
+                || used.contains(&(*topic, *partition))
+        };
         partitions.iter().any(|partition| !has(partition) && taken(partition))
     })
 }
@@ -330,12 +335,7 @@ fn as_heartbeat(
     subscription: Subscription,
     topics: &Topics,
 ) -> ConsumerGroupHeartbeatRequest {
-    let mut owned: BTreeMap<Uuid, Vec<i32>> = BTreeMap::new();
-    for named in subscription.owned_partitions {
-        if let Some(topic) = topics.get(&named.topic) {
-            owned.entry(topic.id).or_default().extend(named.partitions);
-        }
-    }
+    let owned = by_name::by_id(subscription.owned_partitions, topics);
     let owned = owned.into_iter().map(|(topic_id, partitions)| TopicPartitions { topic_id, partitions });
     ConsumerGroupHeartbeatRequest {
         group_id: request.group_id.clone(),

@@ -5,7 +5,7 @@
 //! is one epoch behind and does not say what it has is told everything.
 
 use super::{
-    ServerAssignors,
+    ServerAssignors, by_name,
     draft::Draft,
     reconcile::Step,
     regex,
@@ -354,8 +354,18 @@ impl Heartbeat<'_> {
             .collect();
         let mut target = draft.target(id);
         target.retain(|topic, _| wanted.contains(topic));
-        let taken = |topic, partition| {
+        let is_others = |topic, partition| {
             draft.group.owner(topic, partition).is_some_and(|owner| owner != id && Some(owner) != replaced)
+        };
+        let selves: Vec<&Arc<str>> = replaced.into_iter().chain([id]).collect();
+        let used = by_name::used(draft.group, self.topics, &selves);
+        let taken = |topic, partition| is_others(topic, partition) || used.contains(&(topic, partition));
+        let is_new = selves.iter().all(|id| !draft.group.members.contains_key(*id));
+        let member = match &self.request.topic_partitions {
+            Some(owned) if self.classic.is_some() && !is_new => {
+                &by_name::claimed(member, draft.target_epoch, owned, is_others)
+            }
+            _ => member,
         };
         if !resubscribed && self.may_be_late(member, &target) {
             return member.clone();

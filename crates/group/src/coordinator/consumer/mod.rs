@@ -6,6 +6,7 @@
 //! `target`, `reconcile`. Groups go over to the other protocol with their members (`upgrade`, `downgrade`), and members of
 //! the classic protocol can be in a consumer group (`classic_member`).
 
+mod by_name;
 mod classic_member;
 mod commit;
 mod describe;

@@ -13,6 +13,8 @@ pub(super) struct Tally {
     pub(super) names: BTreeMap<String, usize>,
     /// By their regular expression.
     pub(super) regexes: BTreeMap<String, usize>,
+    /// Of the classic protocol.
+    pub(super) classic: usize,
     /// By their epoch, of those that have what they are to have then.
     stable: BTreeMap<i32, usize>,
 }
@@ -28,6 +30,7 @@ impl Tally {
         if let Some(assignor) = &member.server_assignor {
             more(&mut self.assignors, assignor);
         }
+        self.classic += usize::from(member.classic.is_some());
         if member.state == MemberState::Stable {
             *self.stable.entry(member.epoch).or_default() += 1;
         }
@@ -41,6 +44,7 @@ impl Tally {
         if let Some(assignor) = &member.server_assignor {
             less(&mut self.assignors, assignor);
         }
+        self.classic = self.classic.saturating_sub(usize::from(member.classic.is_some()));
         if member.state == MemberState::Stable {
             less(&mut self.stable, &member.epoch);
         }

@@ -6,6 +6,7 @@
 //! `ConsumerGroup.fromClassicGroup`.
 
 use super::{
+    by_name,
     draft::Draft,
     stored::{ConsumerMember, Held, Partitions, StoredConsumer, each},
     target::metadata_hash,
@@ -61,7 +62,7 @@ pub(super) fn convert(
         group.members().map(|member| Ok((member.id.clone(), as_consumer(group, member, topics)?))).collect();
     let mut members = members.map_err(|why| refused(group, why))?;
     let targets: BTreeMap<Arc<str>, Partitions> =
-        members.iter().map(|(id, member)| (id.clone(), places(&member.assigned))).collect();
+        members.iter().map(|(id, member)| (id.clone(), existing(&member.assigned, topics))).collect();
     keep_what_is_used(group, topics, &mut members);
     let empty = StoredConsumer::default();
     let mut draft = Draft::new(&group.id, &empty, topics);
@@ -110,13 +111,21 @@ fn as_consumer(
         }),
         epoch: generation,
         previous_epoch: generation,
-        assigned: held(&assignment.assigned_partitions, topics, generation),
+        assigned: held(assignment.assigned_partitions, topics, generation),
         ..ConsumerMember::default()
     })
 }
 
-fn places(held: &Held) -> Partitions {
-    held.iter().map(|(topic, partitions)| (*topic, partitions.keys().copied().collect())).collect()
+/// What of it is there. Members may use what is not there, or has only just gone, by its name.
+fn existing(held: &Held, topics: &Topics) -> Partitions {
+    let counts: BTreeMap<Uuid, i32> = topics.iter().map(|(_, topic)| (topic.id, topic.partitions)).collect();
+    let mut there = Partitions::new();
+    for (topic, partition) in each(held) {
+        if counts.get(&topic).is_some_and(|count| (0..*count).contains(&partition)) {
+            there.entry(topic).or_default().insert(partition);
+        }
+    }
+    there
 }
 
 /// What members said that they own, and nobody was assigned.
@@ -131,7 +140,7 @@ fn keep_what_is_used(
         let Some(consumer) = members.get_mut(&member.id) else { continue };
         let metadata = member.metadata(chosen(group, member));
         let Ok(subscription) = Subscription::from_metadata(metadata) else { continue };
-        let owned = held(&subscription.owned_partitions, topics, group.generation());
+        let owned = held(subscription.owned_partitions, topics, group.generation());
         for (topic, partition) in each(&owned) {
             if taken.insert((topic, partition)) {
                 consumer.assigned.entry(topic).or_default().insert(partition, group.generation());
@@ -145,16 +154,14 @@ fn chosen<'a>(group: &'a ClassicGroup, member: &'a Member) -> &'a str {
     group.protocol().unwrap_or_else(|| member.protocols().first().map_or("", |(name, _)| name))
 }
 
-/// Partitions by the ids of their topics, of topics and partitions that exist.
-fn held(partitions: &[TopicPartitions], topics: &Topics, epoch: i32) -> Held {
-    let mut held = Held::new();
-    for named in partitions {
-        let Some(topic) = topics.get(&named.topic) else { continue };
-        let there = named.partitions.iter().filter(|partition| (0..topic.partitions).contains(*partition));
-        let there: BTreeMap<i32, i32> = there.map(|partition| (*partition, epoch)).collect();
-        if !there.is_empty() {
-            held.entry(topic.id).or_default().extend(there);
-        }
-    }
-    held
+/// Partitions by the ids of their topics, each with the epoch in which it was assigned.
+fn held(partitions: Vec<TopicPartitions>, topics: &Topics, epoch: i32) -> Held {
+    let by_id = by_name::by_id(partitions, topics).into_iter();
+    let with_epoch = |(topic, partitions): (Uuid, Vec<i32>)| {
+        (topic, partitions.into_iter().map(|partition| (partition, epoch)).collect())
+    };
+    by_id
+        .map(with_epoch)
+        .filter(|(_, partitions): &(Uuid, BTreeMap<i32, i32>)| !partitions.is_empty())
+        .collect()
 }
