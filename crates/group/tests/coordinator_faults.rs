@@ -604,3 +604,16 @@ fn a_group_that_goes_over_while_a_topic_is_gone_forgets_nobody_who_uses_it() {
     rig.topic(Some(2));
     hands_over(&mut rig, &id, generation, vec![0, 1, 2]);
 }
+
+#[test]
+fn a_classic_member_that_was_put_out_of_a_consumer_group_hears_of_it_when_it_joins() {
+    let mut rig = Rig::new();
+    let (id, _) = classic_among_consumers(&mut rig);
+    rig.live(SESSION * 2, &[]);
+    let ticket = rig.send(1, consumer("n", 0));
+    rig.answers.remove(&ticket);
+    let ticket = rig.send(9, owning_join(&id, &[0, 1, 2]));
+    assert_eq!(rig.joined(ticket).error_code, ErrorCode::UNKNOWN_MEMBER_ID);
+    let ticket = rig.send(9, owning_join(&id, &[]));
+    assert_eq!(rig.joined(ticket).error_code, ErrorCode::NONE, "who has nothing may be new");
+}

@@ -114,6 +114,9 @@ impl Coordinator {
         let inconsistent = || Refused(ErrorCode::INCONSISTENT_GROUP_PROTOCOL, shown.clone());
         let first = request.protocols.first().ok_or_else(inconsistent)?;
         let subscription = Subscription::from_metadata(first.metadata.clone()).map_err(|_| inconsistent())?;
+        if self.was_put_out(request, &subscription) {
+            return Err(Refused(ErrorCode::UNKNOWN_MEMBER_ID, shown));
+        }
         let rebalance_timeout_ms = rebalance_timeout_ms(request, version);
         let spoken = as_heartbeat(request, id, rebalance_timeout_ms, subscription, topics);
         let heartbeat = Heartbeat {
@@ -152,6 +155,14 @@ impl Coordinator {
         let records = beaten.records.into_iter().map(Record::Consumer).collect();
         self.write(&group, records, Some((ticket, response.into())), beaten.cause);
         Ok(())
+    }
+
+    /// Whether somebody joins who was a member and has not heard that it is none any more: it says that it has partitions.
+    /// Kafka takes it for a new one with an id that was just handed out; it goes on reading what others have by then.
+    fn was_put_out(&self, request: &JoinGroupRequest, subscription: &Subscription) -> bool {
+        let is_known = |group: &StoredConsumer| group.members.contains_key(request.member_id.as_str());
+        let owns = subscription.owned_partitions.iter().any(|topic| !topic.partitions.is_empty());
+        owns && !request.member_id.is_empty() && !self.consumer_group(&request.group_id).is_some_and(is_known)
     }
 
     /// Whether this member takes the seat of the last one of the consumer protocol: the group is a classic one then.
