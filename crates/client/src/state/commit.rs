@@ -89,6 +89,12 @@ impl Commits {
         }
     }
 
+    /// Whether one of them is about one of these partitions.
+    pub(super) fn concern(&self, partitions: &[TopicPartition]) -> bool {
+        let mut all = self.queue.iter().flat_map(|commit| &commit.offsets);
+        all.any(|(name, _)| partitions.contains(name))
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.queue.is_empty()
     }
@@ -170,11 +176,17 @@ impl ConsumerState {
             let about = format!("committing the offset of {name}");
             return Verdict::Refuse(Error::broker(ErrorCode::UNKNOWN_TOPIC_ID, about, None));
         }
-        let moved_on = commit.asked_under.as_ref() != Some(&membership) && !self.is_still_owned(commit);
-        if moved_on || (commit.kind == CommitKind::OnTimer && self.is_in_a_round()) {
+        let moved_on = commit.asked_under.as_ref() != Some(&membership) || self.may_be_anothers_already();
+        let has_less = moved_on && !self.is_still_owned(commit);
+        if has_less || (commit.kind == CommitKind::OnTimer && self.is_in_a_round()) {
             return Verdict::Refuse(Error::RebalanceInProgress);
         }
         Verdict::Send(Some(membership))
+    }
+
+    /// Whether what was let go of may be somebody else's while the membership stays the same.
+    fn may_be_anothers_already(&self) -> bool {
+        self.group.as_ref().is_some_and(|group| group.member.protocol() == GroupProtocol::Consumer)
     }
 
     fn memberships_ended(&self) -> u64 {

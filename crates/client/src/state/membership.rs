@@ -15,13 +15,16 @@ use tontine_group::{
     ids::Membership,
     member::{
         self, Callback, CommitRefusal, Due, GroupProtocol, Member, MemberConfig, MemberError,
-        MembershipOperation, Output,
+        MembershipOperation, Output, Revocation,
     },
 };
 use tontine_wire::{
     ErrorCode,
     api::{ApiKey, Response},
 };
+
+/// How long commits hold up the end of a revocation: longer than a commit takes, and short for a partition that moves.
+const COMMIT_GRACE: Duration = Duration::from_millis(100);
 
 /// The consumer's group.
 #[derive(Debug)]
@@ -36,6 +39,8 @@ pub(super) struct Group {
     pub(super) needed: BTreeSet<Arc<str>>,
     /// The callback that runs.
     running: Option<(StepId, Callback)>,
+    /// A revocation that the application is done with, and until when it waits for commits.
+    parting: Option<(Revocation, Instant)>,
     steps: u64,
     told_due: Option<Due>,
     told_membership: Option<Membership>,
@@ -57,6 +62,7 @@ impl Group {
             matched: None,
             needed: BTreeSet::new(),
             running: None,
+            parting: None,
             steps: 0,
             told_due: None,
             told_membership: None,
@@ -68,7 +74,7 @@ impl Group {
     }
 
     fn owes_callback(&self) -> bool {
-        self.running.is_some() || self.member.due_callback().is_some()
+        self.running.is_some() || self.parting.is_some() || self.member.due_callback().is_some()
     }
 }
 
@@ -253,16 +259,40 @@ impl ConsumerState {
                 self.open(&added);
             }
             Callback::Revoke(revocation) | Callback::Lost(revocation) => {
-                let gone = revocation.partitions().to_vec();
-                group.member.revoke_done(now, revocation);
-                self.let_go(&gone);
+                group.parting = Some((revocation, now + COMMIT_GRACE));
+                let _ = self.part();
             }
         }
+    }
+
+    /// Ends a revocation, if it is time; whether it was. Who gets the partitions may begin to read them at once, at an epoch that is also this member's
+    /// own, so that a commit which comes later would be taken and undo what that one has committed. So commits of them
+    /// that are under way go first, for a little while. With the classic protocol the next join waits for them.
+    pub(super) fn part(&mut self) -> bool {
+        let now = self.now;
+        let Some(group) = &mut self.group else { return false };
+        let commits = &self.commits;
+        let is_due = |(revocation, until): &mut (Revocation, Instant)| {
+            let waits = group.member.protocol() == GroupProtocol::Consumer
+                && !revocation.is_lost()
+                && commits.concern(revocation.partitions());
+            !waits || now >= *until
+        };
+        let Some((revocation, _)) = group.parting.take_if(is_due) else { return false };
+        let gone = revocation.partitions().to_vec();
+        group.member.revoke_done(now, revocation);
+        self.let_go(&gone);
+        true
     }
 
     /// Nobody is there to run callbacks any more: they count as done.
     pub(super) fn run_callbacks_alone(&mut self) {
         while let Some(group) = &mut self.group {
+            if let Some((revocation, _)) = group.parting.take() {
+                group.member.revoke_done(self.now, revocation);
+                self.run_member();
+                continue;
+            }
             let running = group.running.take().map(|(_, callback)| callback);
             let Some(callback) = running.or_else(|| group.member.begin_callback(self.now)) else { return };
             match callback {
@@ -307,7 +337,9 @@ impl ConsumerState {
         let group = self.group.as_ref()?;
         // While a callback is due or runs, its end is what is waited for.
         let leaving = group.leaving.iter().map(|(_, until)| *until).min().filter(|_| !group.owes_callback());
-        tontine_group::time::soonest(group.wake, leaving)
+        let parting = group.parting.as_ref().map(|(_, until)| *until);
+        let wake = tontine_group::time::soonest(group.wake, leaving);
+        tontine_group::time::soonest(wake, parting)
     }
 
     pub(super) fn coordinator_is_known(&mut self, known: bool) {

@@ -193,7 +193,7 @@ impl ConsumerState {
 
     /// One round of our own work; whether there was any.
     fn step(&mut self) -> bool {
-        let worked = self.run_member();
+        let worked = self.run_member() | self.part();
         self.update_interest();
         let sent = self.flights.len();
         self.send_commits();

@@ -237,6 +237,50 @@ fn a_commit_is_retried_while_that_can_help_and_never_overtaken() {
     assert_eq!(order, [2, 3]);
 }
 
+/// What the last heartbeat that names partitions names, since the last look.
+fn last_named(rig: &mut Rig) -> Option<Vec<i32>> {
+    let named =
+        rig.requests(ApiKey::ConsumerGroupHeartbeat).into_iter().filter_map(|(_, request)| match request {
+            Request::ConsumerGroupHeartbeat(request) => request.topic_partitions,
+            other => panic!("{other:?}"),
+        });
+    named.last().map(|topics| topics.into_iter().flat_map(|topic| topic.partitions).collect())
+}
+
+#[test]
+fn commits_go_before_the_word_that_their_partitions_are_let_go_and_never_come_after_it() {
+    for late in [false, true] {
+        let mut rig = Rig::new(&[1, 1], &[("group.id", "g"), ("group.protocol", "consumer")]);
+        rig.world.dealt = vec![0, 1];
+        rig.desk.subscribe(["t".into()].into()).unwrap();
+        rig.poll(50);
+        assert_eq!(last_named(&mut rig), Some(vec![0, 1]));
+        rig.world.dealt = vec![0];
+        assert_eq!(rig.poll_for_callback(), (StepKind::Revoked, vec![name(1)]));
+        rig.world.held = Some(ApiKey::OffsetCommit);
+        let minute = Duration::from_secs(60);
+        let calls = [1, 2].map(|at| {
+            let call = rig.desk.commit_later(offset(name(1), at), minute);
+            rig.settle();
+            call
+        });
+        rig.desk.callback_done(rig.now, false);
+        rig.pass(if late { 300 } else { 5 });
+        let named = last_named(&mut rig);
+        assert_eq!(named == Some(vec![0]), late, "commits are waited for a little while: {named:?}");
+        rig.world.held = None;
+        rig.pass(50);
+        let sent: Vec<_> = commits(&mut rig).into_iter().map(|offsets| offsets[0].2).collect();
+        assert_eq!(sent, if late { vec![1] } else { vec![1, 2] });
+        if !late {
+            assert_eq!(last_named(&mut rig), Some(vec![0]), "nothing holds the word up any more");
+            let ended: Vec<_> = std::iter::from_fn(|| rig.desk.next_ended_commit()).collect();
+            assert!(ended.iter().all(|(_, result)| result.is_ok()), "{ended:?}");
+            assert_eq!(ended.into_iter().map(|(call, _)| call).collect::<Vec<_>>(), calls);
+        }
+    }
+}
+
 fn offset(of: TopicPartition, at: i64) -> Vec<(TopicPartition, OffsetAndMetadata)> {
     vec![(of, OffsetAndMetadata::new(at))]
 }

@@ -11,6 +11,7 @@ use tontine_wire::{
     api::{
         ApiKey, Request,
         api_versions::{ApiVersion, ApiVersionsResponse},
+        consumer_group_heartbeat::{self, ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse},
         fetch::{FetchRequest, FetchResponse, FetchableTopicResponse, NodeEndpoint, PartitionData},
         find_coordinator::{Coordinator, FindCoordinatorResponse},
         heartbeat::HeartbeatResponse,
@@ -41,6 +42,8 @@ pub(super) struct World {
     pub(super) ends: Vec<i64>,
     pub(super) commit_errors: Vec<ErrorCode>,
     pub(super) heartbeat_error: ErrorCode,
+    /// What the member is to have, with the consumer protocol.
+    pub(super) dealt: Vec<i32>,
     pub(super) top_level: Vec<ErrorCode>,
     pub(super) held: Option<ApiKey>,
     /// The topic was deleted.
@@ -100,6 +103,7 @@ impl World {
             Request::Heartbeat(_) => {
                 HeartbeatResponse { error_code: self.heartbeat_error, ..Default::default() }.into()
             }
+            Request::ConsumerGroupHeartbeat(request) => self.deal(request).into(),
             Request::LeaveGroup(_) => LeaveGroupResponse::default().into(),
             Request::FindCoordinator(request) => FindCoordinatorResponse {
                 coordinators: vec![Coordinator {
@@ -159,6 +163,20 @@ impl World {
             Request::Fetch(request) => return self.fetch(node, request).map(Into::into),
             other => panic!("{other:?}"),
         })
+    }
+
+    fn deal(&self, request: &ConsumerGroupHeartbeatRequest) -> ConsumerGroupHeartbeatResponse {
+        let topic = consumer_group_heartbeat::TopicPartitions {
+            topic_id: self.topic_id,
+            partitions: self.dealt.clone(),
+        };
+        ConsumerGroupHeartbeatResponse {
+            member_id: Some(request.member_id.clone()),
+            member_epoch: 1,
+            heartbeat_interval_ms: 1_000,
+            assignment: Some(consumer_group_heartbeat::Assignment { topic_partitions: vec![topic] }),
+            ..Default::default()
+        }
     }
 
     /// Every partition of `t`, as a share.
@@ -287,6 +305,7 @@ impl Rig {
             ends: vec![0; leaders.len()],
             commit_errors: Vec::new(),
             heartbeat_error: ErrorCode::NONE,
+            dealt: Vec::new(),
             top_level: Vec::new(),
             held: None,
             gone: false,
