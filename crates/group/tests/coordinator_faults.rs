@@ -579,6 +579,17 @@ fn a_classic_member_that_joins_while_its_topic_is_gone_has_it_until_it_says_othe
 }
 
 #[test]
+fn a_group_that_becomes_classic_and_consumer_again_forgets_nobody_who_uses_a_topic_that_was_gone() {
+    let mut rig = Rig::new();
+    let (id, generation) = classic_among_consumers(&mut rig);
+    rig.topic(None);
+    rig.send(1, consumer("other", -1));
+    assert_eq!(rig.state(), Some(GroupState::PreparingRebalance), "it is classic");
+    rig.topic(Some(2));
+    hands_over(&mut rig, &id, generation, vec![0, 1, 2]);
+}
+
+#[test]
 fn a_group_that_goes_over_while_a_topic_is_gone_forgets_nobody_who_uses_it() {
     let mut rig = Rig::new();
     rig.topic(Some(1));

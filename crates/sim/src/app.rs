@@ -384,6 +384,18 @@ impl World {
         Step::On
     }
 
+    /// A member of the consumer protocol has partitions by the ids of topics, and may hear late that one is gone.
+    fn look_for_outdated(&mut self, client: &Client, partitions: &[TopicPartition]) {
+        let is_gone = |name: &&TopicPartition| {
+            let dealt = client.state.dealt_topic(name);
+            dealt.is_some_and(|id| self.topic_ids.get(&*name.topic) != Some(&id))
+        };
+        let gone: Vec<_> = partitions.iter().filter(is_gone).cloned().collect();
+        if !gone.is_empty() {
+            self.record(Fact::Outdated(client.life, gone));
+        }
+    }
+
     fn call(
         &mut self,
         client: &mut Client,
@@ -395,6 +407,9 @@ impl World {
         self.learn_name(client);
         if !self.keeps_quiet(kind) {
             self.record(Fact::Began(client.life, kind, partitions.clone()));
+        }
+        if kind == StepKind::Assigned {
+            self.look_for_outdated(client, &partitions);
         }
         if let Some(listener) = &mut client.listener {
             listener(kind, &partitions);

@@ -32,6 +32,8 @@ pub enum Fact {
     Returned(Life, StepKind, Vec<TopicPartition>),
     /// Records of one partition were handed out by a poll: from this offset up to, and without, that one.
     Delivered(Life, TopicPartition, i64, i64),
+    /// What a callback hands over is of topics that are gone by then: the coordinator dealt it by the ids of these.
+    Outdated(Life, Vec<TopicPartition>),
     /// Records came, from this offset up to that one, of a topic that had been deleted by then.
     Stale(Life, TopicPartition, i64, i64),
     /// Records came that nobody wrote there.
@@ -162,6 +164,7 @@ impl fmt::Display for Fact {
             Self::Stale(who, what, from, to) => {
                 write!(f, "{who} gets {what} {from}..{to}, of a topic that is gone")
             }
+            Self::Outdated(who, what) => write!(f, "{who} got {} of topics that are gone", list(what)),
             Self::Garbled(who, what, why) => write!(f, "{who} gets garbled records of {what}: {why}"),
             Self::Sought(who, what, to) => write!(f, "{who} seeks to {to} in {what}"),
             Self::Members(names) => write!(f, "the coordinator's members are {names:?}"),

@@ -325,6 +325,7 @@ impl World {
     pub(crate) fn forget(&mut self, name: &str) {
         if self.broker.delete_topic(self.broker_now(), name).is_ok() {
             self.topics.remove(name);
+            self.topic_ids.remove(name);
             self.record(Fact::Deleted(name.to_owned()));
         }
         self.pump_broker();

@@ -135,6 +135,8 @@ pub(crate) struct World {
     pub(crate) failure: Option<(&'static str, String)>,
     pub(crate) counts: Counts,
     pub(crate) topic_names: BTreeMap<Uuid, String>,
+    /// The ids of the topics that exist.
+    pub(crate) topic_ids: BTreeMap<String, Uuid>,
     pub(crate) topics: BTreeSet<String>,
     /// How many topics of each name there have been.
     births: BTreeMap<String, u32>,
@@ -249,6 +251,7 @@ impl World {
             failure: None,
             counts: Counts::default(),
             topic_names: BTreeMap::new(),
+            topic_ids: BTreeMap::new(),
             topics: BTreeSet::new(),
             births: BTreeMap::new(),
             gates: Vec::new(),
@@ -453,6 +456,7 @@ impl World {
     pub(crate) fn create(&mut self, name: &str, partitions: i32) {
         if let Ok(id) = self.broker.create_topic(self.broker_now(), &NewTopic::new(name, partitions)) {
             self.topic_names.insert(id, name.to_owned());
+            self.topic_ids.insert(name.to_owned(), id);
             self.topics.insert(name.to_owned());
             *self.births.entry(name.to_owned()).or_default() += 1;
             self.record(Fact::Done(format!("topic {name} is created with {partitions} partitions")));

@@ -44,10 +44,10 @@ use std::{
 };
 use tontine_group::{
     Instant, TopicPartition,
-    member::{Plan, Planning},
+    member::{GroupProtocol, Plan, Planning},
     time::soonest,
 };
-use tontine_wire::{ErrorCode, api::Response};
+use tontine_wire::{ErrorCode, Uuid, api::Response};
 
 /// A request that is under way, and what its answer is for.
 #[derive(Debug)]
@@ -124,6 +124,14 @@ impl ConsumerState {
     /// Whether it is a member of its group, as far as it knows; its application may not have heard yet that it is not.
     pub fn is_member(&self) -> bool {
         self.group.as_ref().is_some_and(|group| group.member.membership().is_some())
+    }
+
+    /// The topic of a partition that the coordinator dealt by the topic's id; with the classic protocol it deals by names.
+    pub fn dealt_topic(&self, partition: &TopicPartition) -> Option<Uuid> {
+        let by_id =
+            self.group.as_ref().is_some_and(|group| group.member.protocol() == GroupProtocol::Consumer);
+        let dealt = self.fetches.partitions.get(partition).filter(|_| by_id)?;
+        Some(dealt.topic_id).filter(|id| !id.is_zero())
     }
 
     fn tell(&mut self, tell: Tell) {

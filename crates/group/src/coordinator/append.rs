@@ -86,6 +86,11 @@ impl Appends {
         }
     }
 
+    /// Whether nothing is on its way.
+    pub(super) fn is_empty(&self) -> bool {
+        self.in_flight.is_empty()
+    }
+
     /// Whether something about this group is on its way.
     pub(super) fn touch(&self, group: &str) -> bool {
         self.of(group).next().is_some()

@@ -14,6 +14,7 @@ use std::{
     collections::{BTreeMap, VecDeque},
     sync::Arc,
 };
+use tontine_wire::Uuid;
 
 /// Requests that wait for an answer, each with its group and its member.
 pub(super) type Parked = BTreeMap<Ticket, (Arc<str>, Arc<str>)>;
@@ -29,6 +30,8 @@ pub(super) struct Volatile {
     pub(super) deferred: BTreeMap<Arc<str>, VecDeque<Deferred>>,
     /// The topics that exist, for what happens without a request.
     pub(super) topics: Option<Topics>,
+    /// The names of topics that are gone, as long as members may use them by these names.
+    pub(super) gone: BTreeMap<Uuid, Arc<str>>,
     pub(super) timers: Timers,
     pub(super) parked: Parked,
     pub(super) appends: Appends,
@@ -54,6 +57,7 @@ impl Volatile {
             consumer: BTreeMap::new(),
             deferred: BTreeMap::new(),
             topics: None,
+            gone: BTreeMap::new(),
             timers: Timers::default(),
             parked: BTreeMap::new(),
             appends: Appends::default(),

@@ -54,6 +54,7 @@ impl Invariant for SingleOwner {
         self.holders.see(fact);
         match fact {
             Fact::Named(who, name) => drop(self.names.insert(*who, name.clone())),
+            Fact::Outdated(who, what) => self.old.extend(what.iter().map(|name| (*who, name.clone()))),
             Fact::Deleted(topic) => self.old.extend(self.holders.all_of(topic)),
             Fact::Began(who, StepKind::Assigned, what) => {
                 for name in what {

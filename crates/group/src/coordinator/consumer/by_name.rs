@@ -38,6 +38,19 @@ pub(super) fn by_id(
     by_id
 }
 
+/// The names of the topics that members have something of: of those that exist, of those that are `gone`, and of those
+/// that members name and that did not exist when it came to that.
+pub(super) fn names<'a>(
+    group: &'a StoredConsumer,
+    topics: &'a Topics,
+    gone: &'a BTreeMap<Uuid, Arc<str>>,
+) -> BTreeMap<Uuid, &'a str> {
+    let wanted = group.tally.names.keys().map(|name| (id_without_topic(name), name.as_str()));
+    let gone = gone.iter().map(|(id, name)| (*id, &**name));
+    let existing = topics.iter().map(|(name, topic)| (topic.id, &**name));
+    wanted.chain(gone).chain(existing).collect()
+}
+
 /// Partitions that classic members other than `except` may use by their names, and got under ids that no topic has any more.
 pub(super) fn used(group: &StoredConsumer, topics: &Topics, except: &[&Arc<str>]) -> BTreeSet<(Uuid, i32)> {
     if group.tally.classic == 0 {

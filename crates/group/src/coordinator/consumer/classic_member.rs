@@ -178,7 +178,8 @@ impl Coordinator {
             && stored.members.iter().all(|(id, member)| id == replaced || settled(stored, member));
         let joining = Some((replaced, &beaten.member, &beaten.after));
         let change = downgrade::Change { leaving: &[], joining, at_rest };
-        let records = downgrade::records(group, stored, &change, topics, self.wall_ms(now));
+        let names = by_name::names(stored, topics, &self.volatile.gone);
+        let records = downgrade::records(group, stored, &change, &names, self.wall_ms(now));
         Some(Last { generation: stored.epoch, records })
     }
 

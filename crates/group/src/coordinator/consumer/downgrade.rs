@@ -20,7 +20,10 @@ use crate::{
     topics::Topics,
 };
 use bytes::Bytes;
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 use tontine_wire::{
     Uuid,
     consumer_protocol::{Assignment, TopicPartitions},
@@ -59,10 +62,9 @@ pub(super) fn records(
     id: &str,
     group: &StoredConsumer,
     change: &Change<'_>,
-    topics: &Topics,
+    names: &BTreeMap<Uuid, &str>,
     wall_ms: i64,
 ) -> Vec<Record> {
-    let names: BTreeMap<Uuid, &str> = topics.iter().map(|(name, topic)| (topic.id, &**name)).collect();
     let mut migrants = Vec::new();
     for (member_id, member) in &group.members {
         let (new_id, member) = match change.joining {
@@ -70,7 +72,7 @@ pub(super) fn records(
             _ => (member_id, member),
         };
         if !change.leaving.contains(new_id) {
-            migrants.push(migrant(new_id, member, &names));
+            migrants.push(migrant(new_id, member, names));
         }
     }
     let mut records: Vec<Record> = tombstones(id, group).into_iter().map(Record::Consumer).collect();
@@ -82,15 +84,15 @@ pub(super) fn records(
 
 fn migrant(id: &Arc<str>, member: &ConsumerMember, names: &BTreeMap<Uuid, &str>) -> Migrant {
     let classic = member.classic.clone().unwrap_or_default();
-    let mut has: BTreeMap<&str, Vec<i32>> = BTreeMap::new();
+    let mut has: BTreeMap<&str, BTreeSet<i32>> = BTreeMap::new();
     for (topic, partition) in each(&member.assigned).chain(each(&member.revoking)) {
         if let Some(name) = names.get(&topic) {
-            has.entry(name).or_default().push(partition);
+            has.entry(name).or_default().insert(partition);
         }
     }
-    let topic = |(topic, mut partitions): (&str, Vec<i32>)| {
-        partitions.sort_unstable();
-        TopicPartitions { topic: topic.to_owned(), partitions }
+    let topic = |(topic, partitions): (&str, BTreeSet<i32>)| TopicPartitions {
+        topic: topic.to_owned(),
+        partitions: partitions.into_iter().collect(),
     };
     let assigned = Assignment { assigned_partitions: has.into_iter().map(topic).collect(), user_data: None };
     Migrant {

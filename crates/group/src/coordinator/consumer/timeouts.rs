@@ -149,12 +149,26 @@ impl Coordinator {
 
     /// Topics changed: all consumer groups look whether that concerns them.
     pub(in crate::coordinator) fn consumer_topics(&mut self, now: Instant, topics: &Topics) {
+        self.remember_gone(topics);
         self.volatile.topics = Some(topics.clone());
         let consumers = self.durable.groups().filter(|(_, group)| matches!(group, Group::Consumer(_)));
         // And those that are about to be: what was decided about them knew the topics as they were.
         let all = consumers.map(|(id, _)| id).chain(self.volatile.consumer.keys());
         for id in all.cloned().collect::<BTreeSet<_>>() {
             self.refresh_consumer(now, &id, Cause::Coordinator);
+        }
+    }
+
+    /// Members of the classic protocol go on with the names of topics that are no more.
+    fn remember_gone(&mut self, topics: &Topics) {
+        let is_mixed = |group: &Group| matches!(group, Group::Consumer(stored) if stored.tally.classic > 0);
+        if self.volatile.appends.is_empty() && !self.durable.groups().any(|(_, group)| is_mixed(group)) {
+            return self.volatile.gone.clear();
+        }
+        for (name, topic) in self.volatile.topics.iter().flat_map(Topics::iter) {
+            if topics.get(name).is_none_or(|now| now.id != topic.id) {
+                self.volatile.gone.insert(topic.id, name.clone());
+            }
         }
     }
 

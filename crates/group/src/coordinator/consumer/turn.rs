@@ -2,7 +2,7 @@
 //! says; requests that come while records are on their way wait for them.
 
 use super::{
-    ConsumerRecord, Deferred, StoredConsumer, describe, downgrade,
+    ConsumerRecord, Deferred, StoredConsumer, by_name, describe, downgrade,
     heartbeat::{Beaten, Heartbeat},
     leave,
     stored::ConsumerMember,
@@ -285,7 +285,8 @@ impl Coordinator {
         let wall_ms = self.wall_ms(now);
         if downgrade::is_due(stored, members, 0, &self.config) {
             let change = downgrade::Change { leaving: members, joining: None, at_rest: false };
-            let records = downgrade::records(group, stored, &change, topics, wall_ms);
+            let names = by_name::names(stored, topics, &self.volatile.gone);
+            let records = downgrade::records(group, stored, &change, &names, wall_ms);
             if let Some(live) = self.volatile.consumer.get_mut(group) {
                 members.iter().for_each(|member| live.forget(&mut self.volatile.timers, group, member));
             }
