@@ -1,6 +1,6 @@
 //! Heartbeat: whether a member is still one, and whether it has to join again. Mirrors `classicGroupHeartbeat`.
 
-use super::{ClassicGroup, Phase};
+use super::{ClassicGroup, Member, Phase};
 use crate::coordinator::effects::Effects;
 use std::sync::Arc;
 use tontine_wire::{ErrorCode, api::heartbeat::HeartbeatRequest};
@@ -33,6 +33,11 @@ impl ClassicGroup {
     pub(super) fn is_generation_of(&self, id: &str, generation: i32) -> bool {
         let before = || self.members.get(id).and_then(|member| member.epoch_before);
         generation == self.generation || before() == Some(generation)
+    }
+
+    /// The generation that a member knows for sure.
+    pub(in crate::coordinator) fn generation_of(&self, member: &Member) -> i32 {
+        member.epoch_before.unwrap_or_else(|| self.generation())
     }
 
     /// The group was one of the other protocol until now, in which members had these epochs.

@@ -109,8 +109,9 @@ fn as_consumer(
             session_timeout_ms: as_millis(member.session_timeout()),
             supported_protocols: supported_protocols.collect(),
         }),
-        epoch: generation,
-        previous_epoch: generation,
+        // Who has not joined since the group was last a consumer group is told to, instead of being thrown out.
+        epoch: group.generation_of(member),
+        previous_epoch: group.generation_of(member),
         assigned: held(assignment.assigned_partitions, topics, generation),
         ..ConsumerMember::default()
     })
