@@ -398,6 +398,16 @@ impl Cluster {
         self.output.pop_front().unwrap_or(ClusterOutput::Wait(self.wake))
     }
 
+    /// When it is to be called, if there is nothing to carry out.
+    pub fn wake(&self) -> Option<Instant> {
+        self.wake
+    }
+
+    /// Whether there is something to carry out.
+    pub fn has_output(&self) -> bool {
+        !self.output.is_empty()
+    }
+
     /// Sends what can be sent, and works out when to look again.
     pub(super) fn settle(&mut self, now: Instant) {
         self.start_refresh(now);

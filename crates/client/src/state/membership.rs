@@ -203,6 +203,9 @@ impl ConsumerState {
         let due = group.member.due_callback();
         let membership_changed = membership != group.told_membership;
         let due_changed = due != group.told_due;
+        if !membership_changed && !due_changed {
+            return;
+        }
         group.ended += u64::from(membership.is_none() && group.told_membership.is_some());
         group.told_membership.clone_from(&membership);
         group.told_due.clone_from(&due);

@@ -92,7 +92,8 @@ pub struct ConsumerState {
     /// The time of the latest input.
     now: Instant,
     incarnations: u64,
-    wake: Option<Instant>,
+    /// Nothing has come since there was nothing left to do.
+    is_settled: bool,
 }
 
 impl ConsumerState {
@@ -116,7 +117,7 @@ impl ConsumerState {
             interest_is_stale: true,
             now: Instant::ZERO,
             incarnations: 0,
-            wake: None,
+            is_settled: false,
             settings,
         }
     }
@@ -189,9 +190,8 @@ impl ConsumerState {
                 ClusterOutput::CoordinatorFound { .. } => self.coordinator_is_known(true),
                 ClusterOutput::CoordinatorLost { .. } => self.coordinator_is_known(false),
                 ClusterOutput::CoordinatorRefused { error, .. } => self.coordinator_refused(error),
-                ClusterOutput::Wait(at) => {
-                    self.wake = at;
-                    if !self.step() {
+                ClusterOutput::Wait(_) => {
+                    if !self.step() && !self.cluster.has_output() {
                         return None;
                     }
                 }
@@ -228,9 +228,15 @@ impl ConsumerState {
         }
     }
 
+    /// Something has come: there may be work again.
+    fn begin_turn(&mut self, now: Instant) {
+        self.now = now;
+        self.is_settled = false;
+    }
+
     fn wake_at(&self) -> Option<Instant> {
         [
-            self.wake,
+            self.cluster.wake(),
             self.member_wake(),
             self.fetches.wake_at(),
             self.commits.wake(),
@@ -249,48 +255,53 @@ impl Machine for ConsumerState {
     type Event = Event;
 
     fn handle_command(&mut self, now: Instant, Command(ask): Command) {
-        self.now = now;
+        self.begin_turn(now);
         self.asked(ask);
     }
 
     fn handle_abandoned(&mut self, now: Instant) {
-        self.now = now;
+        self.begin_turn(now);
         self.abandon();
     }
 
     fn handle_connected(&mut self, now: Instant, conn: ConnId) {
-        self.now = now;
+        self.begin_turn(now);
         self.cluster.handle_connected(now, conn);
     }
 
     fn handle_disconnected(&mut self, now: Instant, conn: ConnId, why: String) {
-        self.now = now;
+        self.begin_turn(now);
         self.cluster.handle_disconnected(now, conn, &why);
     }
 
     fn handle_frame(&mut self, now: Instant, conn: ConnId, frame: Bytes) {
-        self.now = now;
+        self.begin_turn(now);
         self.cluster.handle_frame(now, conn, frame);
     }
 
     fn handle_plan(&mut self, now: Instant, plan: Plan) {
-        self.now = now;
+        self.begin_turn(now);
         if let Some(group) = &mut self.group {
             group.member.handle_plan(now, plan);
         }
     }
 
     fn handle_timeout(&mut self, now: Instant) {
-        self.now = now;
-        self.cluster.handle_timeout(now);
+        self.begin_turn(now);
+        if self.cluster.wake().is_some_and(|at| at <= now) {
+            self.cluster.handle_timeout(now);
+        }
         self.member_timeout();
         self.fetches.time_passed(now);
         self.expire();
     }
 
     fn poll_output(&mut self) -> MachineOutput<Event> {
-        if let Some(output) = self.run() {
-            return output;
+        if !self.is_settled {
+            if let Some(output) = self.run() {
+                return output;
+            }
+            self.is_settled = true;
         }
         if let Some(planning) = self.plannings.pop_front() {
             return MachineOutput::Plan(planning);
