@@ -257,6 +257,7 @@ impl Fetches {
     /// What may be fetched now from brokers that have nothing to do. Only those are looked at for which something has changed.
     pub(crate) fn plan(&mut self, now: Instant, metadata: &Metadata) -> Plan {
         let share = self.share();
+        let least = usize::try_from(self.settings.min_bytes).unwrap_or(0);
         self.woken = false;
         let (mut all, touched) = (std::mem::take(&mut self.stale), std::mem::take(&mut self.touched));
         let index = match self.index.take() {
@@ -283,7 +284,7 @@ impl Fetches {
             if node.wake.is_some() {
                 continue;
             }
-            let most = node.portion.of_each(places.len(), share);
+            let most = node.portion.of_each(places.len(), least, share);
             let wanted = Self::wanted(&self.partitions, places, now, (share, most));
             let wanted = node.without_covered(wanted);
             if wanted.is_empty() {
@@ -329,6 +330,8 @@ impl Fetches {
     /// The request that asks a broker for this.
     pub(crate) fn request(&mut self, node: i32, wanted: &[Want]) -> FetchRequest {
         let mut request = self.frame();
+        // No more than one partition can bring, whole batches only (see `Portion::of_each`).
+        request.min_bytes = request.min_bytes.min((most_of_one(wanted) / 2).max(1));
         let node = self.nodes.entry(node).or_default();
         request.max_bytes = most_bytes(&node.portion, wanted, &request);
         node.session.fill(&mut request, wanted);
@@ -395,9 +398,14 @@ impl Fetches {
     }
 }
 
+/// How much one partition may bring.
+pub(crate) fn most_of_one(wanted: &[Want]) -> i32 {
+    wanted.iter().map(|want| want.asked.max_bytes).max().unwrap_or(0)
+}
+
 /// How much the whole answer may bring.
 fn most_bytes(portion: &Portion, wanted: &[Want], request: &FetchRequest) -> i32 {
-    let each = wanted.iter().map(|want| want.asked.max_bytes).max().unwrap_or(0);
+    let each = most_of_one(wanted);
     let most = portion.of_all(wanted.len(), usize::try_from(each).unwrap_or(0));
     i32::try_from(most).unwrap_or(i32::MAX).max(request.min_bytes).min(request.max_bytes)
 }

@@ -26,6 +26,15 @@ const SLOW: Duration = Duration::from_millis(20);
 /// An answer that takes less is quick.
 const QUICK: Duration = Duration::from_millis(5);
 
+/// What an answer brought.
+#[derive(Debug, Default)]
+pub(crate) struct Brought {
+    pub(crate) bytes: usize,
+    /// What came of the partition that brought most.
+    pub(crate) fullest: usize,
+    pub(crate) largest_batch: usize,
+}
+
 /// How much is asked of one broker at once.
 #[derive(Debug)]
 pub(crate) struct Portion {
@@ -42,10 +51,12 @@ impl Default for Portion {
 }
 
 impl Portion {
-    /// What to ask for of each of so many partitions, at most `most`.
-    pub(crate) fn of_each(&self, partitions: usize, most: usize) -> usize {
+    /// What to ask for of each of so many partitions, at most `most`. When one of them alone has records, they must be able
+    /// to add up to the `least` that the broker waits for, whole batches only: it would wait with all there is in its hands.
+    pub(crate) fn of_each(&self, partitions: usize, least: usize, most: usize) -> usize {
         let fair = self.bytes / partitions.max(1);
-        fair.max(LEAST).max(self.largest_batch.saturating_mul(2)).min(most)
+        let batches = self.largest_batch.max(least).saturating_mul(2);
+        fair.max(LEAST).max(batches).min(most)
     }
 
     /// What to ask for of so many partitions together, each of which is asked for this much. Those that are left out of an
@@ -55,11 +66,12 @@ impl Portion {
         self.bytes.max(many).max(each)
     }
 
-    /// An answer came after this time, with so many bytes and no batch larger than this.
-    pub(crate) fn answered(&mut self, took: Duration, bytes: usize, largest_batch: usize) {
-        self.largest_batch = self.largest_batch.max(largest_batch);
-        // An answer that is not full says nothing: it may have waited for records.
-        if bytes < self.bytes / 2 {
+    /// An answer came after this time, for partitions of which each was asked for this much.
+    pub(crate) fn answered(&mut self, took: Duration, asked_of_each: usize, brought: &Brought) {
+        self.largest_batch = self.largest_batch.max(brought.largest_batch);
+        // An answer that is not full says nothing: it may have waited for records. One partition that has more than it was
+        // asked for is enough; the others may have nothing for hours.
+        if brought.bytes < self.bytes / 2 && brought.fullest < (asked_of_each / 2).max(1) {
             return;
         }
         if took >= SLOW {
@@ -75,10 +87,14 @@ impl Portion {
 mod tests {
     use super::*;
 
+    fn brought(bytes: usize, largest_batch: usize) -> Brought {
+        Brought { bytes, fullest: bytes, largest_batch }
+    }
+
     /// A broker that has answered in full before.
     fn warm() -> Portion {
         let mut portion = Portion::default();
-        portion.answered(Duration::ZERO, FIRST, 0);
+        portion.answered(Duration::ZERO, usize::MAX, &brought(FIRST, 0));
         portion
     }
 
@@ -86,30 +102,30 @@ mod tests {
     fn the_first_portion_is_the_smallest_however_slow_its_answer_is() {
         for took in [Duration::ZERO, QUICK, SLOW] {
             let mut portion = Portion::default();
-            assert_eq!((portion.of_each(8, 1 << 20), portion.of_all(8, LEAST)), (LEAST, FIRST));
-            portion.answered(took, FIRST, 0);
-            assert_eq!(portion.of_each(8, 1 << 20), 256 << 10);
+            assert_eq!((portion.of_each(8, 1, 1 << 20), portion.of_all(8, LEAST)), (LEAST, FIRST));
+            portion.answered(took, usize::MAX, &brought(FIRST, 0));
+            assert_eq!(portion.of_each(8, 1, 1 << 20), 256 << 10);
         }
     }
 
     #[test]
     fn portions_are_small_while_answers_are_quick_and_grow_while_they_are_slow() {
         let mut portion = warm();
-        assert_eq!(portion.of_each(8, 1 << 20), 256 << 10);
+        assert_eq!(portion.of_each(8, 1, 1 << 20), 256 << 10);
         for _ in 0..2 {
-            portion.answered(SLOW, 2 << 30, 0);
+            portion.answered(SLOW, usize::MAX, &brought(2 << 30, 0));
         }
-        assert_eq!(portion.of_each(8, 1 << 20), 1 << 20);
+        assert_eq!(portion.of_each(8, 1, 1 << 20), 1 << 20);
         for _ in 0..100 {
-            portion.answered(SLOW, 2 << 30, 0);
+            portion.answered(SLOW, usize::MAX, &brought(2 << 30, 0));
         }
-        assert_eq!(portion.of_each(8, 1 << 20), 1 << 20, "never more than what the settings say");
+        assert_eq!(portion.of_each(8, 1, 1 << 20), 1 << 20, "never more than what the settings say");
         for _ in 0..100 {
-            portion.answered(Duration::ZERO, 2 << 30, 0);
+            portion.answered(Duration::ZERO, usize::MAX, &brought(2 << 30, 0));
         }
-        assert_eq!(portion.of_each(8, 1 << 20), 256 << 10);
-        assert_eq!(portion.of_each(1000, 1 << 20), LEAST);
-        assert_eq!(portion.of_each(1, 1000), 1000);
+        assert_eq!(portion.of_each(8, 1, 1 << 20), 256 << 10);
+        assert_eq!(portion.of_each(1000, 1, 1 << 20), LEAST);
+        assert_eq!(portion.of_each(1, 1, 1000), 1000);
     }
 
     #[test]
@@ -124,15 +140,34 @@ mod tests {
     #[test]
     fn an_answer_that_waited_for_records_is_no_sign_of_a_long_way() {
         let mut portion = warm();
-        portion.answered(Duration::from_millis(500), 1000, 500);
-        assert_eq!(portion.of_each(8, 1 << 20), 256 << 10);
+        portion.answered(Duration::from_millis(500), usize::MAX, &brought(1000, 500));
+        assert_eq!(portion.of_each(8, 1, 1 << 20), 256 << 10);
     }
 
     #[test]
     fn large_batches_are_asked_for_whole() {
         let mut portion = warm();
-        portion.answered(Duration::ZERO, 900_000, 450_000);
-        assert_eq!(portion.of_each(8, 1 << 20), 900_000);
-        assert_eq!(portion.of_each(8, 100_000), 100_000);
+        portion.answered(Duration::ZERO, usize::MAX, &brought(900_000, 450_000));
+        assert_eq!(portion.of_each(8, 1, 1 << 20), 900_000);
+        assert_eq!(portion.of_each(8, 1, 100_000), 100_000);
+    }
+
+    #[test]
+    fn one_partition_that_has_records_lets_the_portion_grow_while_the_others_have_none() {
+        let mut portion = Portion::default();
+        let mut answers = |took| {
+            let each = portion.of_each(8, 1, 1 << 20);
+            portion.answered(took, each, &brought(each - 1_000, 1_000));
+            portion.of_each(8, 1, 1 << 20)
+        };
+        assert_eq!([answers(Duration::ZERO), answers(Duration::ZERO)], [256 << 10, 256 << 10]);
+        assert_eq!([answers(SLOW), answers(SLOW), answers(SLOW)], [512 << 10, 1 << 20, 1 << 20]);
+    }
+
+    #[test]
+    fn each_partition_is_asked_for_more_than_the_broker_waits_for() {
+        let portion = Portion::default();
+        assert_eq!(portion.of_each(8, 100_000, 1 << 20), 200_000);
+        assert_eq!(portion.of_each(8, 1 << 20, 1 << 20), 1 << 20);
     }
 }

@@ -8,7 +8,8 @@ use crate::{
     cluster::{Lane, SendError, Target, Ticket},
     fetch::{
         partition::Phase,
-        plan::{UnderWay, Wanted},
+        plan::{UnderWay, Wanted, most_of_one},
+        portion::Brought,
         position::Position,
     },
     lease::{Chunk, Delivery, Incarnation, LogEnd},
@@ -117,9 +118,10 @@ impl ConsumerState {
                     node.not_before = Some(self.now + pause.min(self.settings.request_timeout));
                 }
                 let took = self.now.saturating_since(under_way.since);
-                let (bytes, largest_batch) = self.take_answer(id, &under_way, response);
+                let asked_of_each = usize::try_from(most_of_one(&under_way.asked)).unwrap_or(0);
+                let brought = self.take_answer(id, &under_way, response);
                 if let Some(node) = self.fetches.nodes.get_mut(&id) {
-                    node.portion.answered(took, bytes, largest_batch);
+                    node.portion.answered(took, asked_of_each, &brought);
                 }
             }
             Ok(Err(_)) | Err(_) => {
@@ -144,8 +146,7 @@ impl ConsumerState {
         self.cluster.refresh_metadata(self.now);
     }
 
-    /// Answers how many bytes of records came, and the size of the largest batch.
-    fn take_answer(&mut self, id: i32, under_way: &UnderWay, response: FetchResponse) -> (usize, usize) {
+    fn take_answer(&mut self, id: i32, under_way: &UnderWay, response: FetchResponse) -> Brought {
         if response.error_code.is_err() {
             let code = response.error_code;
             if code.needs_metadata() || code == ErrorCode::FETCH_SESSION_TOPIC_ID_ERROR {
@@ -158,9 +159,9 @@ impl ConsumerState {
                     node.not_before = Some(self.now + backoff);
                 }
             }
-            return (0, 0);
+            return Brought::default();
         }
-        let (mut bytes, mut largest_batch, mut hint) = (0, 0, 0);
+        let (mut brought, mut hint) = (Brought::default(), 0);
         let endpoints: BTreeMap<i32, NodeEndpoint> =
             response.node_endpoints.into_iter().map(|node| (node.node_id, node)).collect();
         for topic in response.responses {
@@ -175,17 +176,18 @@ impl ConsumerState {
                 // What was not asked for, or was asked for an ownership or place of the past, is dropped.
                 let Some((incarnation, offset)) = under_way.asked_of(&partition, &mut hint) else { continue };
                 let size = data.records.as_ref().map_or(0, Bytes::len);
-                bytes += size;
+                brought.bytes += size;
+                brought.fullest = brought.fullest.max(size);
                 if size > 0
                     && let Some(node) = self.fetches.nodes.get_mut(&id)
                 {
                     node.session.served(&partition);
                 }
                 let largest = self.take_data(&partition, incarnation, offset, data, &endpoints);
-                largest_batch = largest_batch.max(largest);
+                brought.largest_batch = brought.largest_batch.max(largest);
             }
         }
-        (bytes, largest_batch)
+        brought
     }
 
     /// The name of a topic that was asked for. Metadata may have forgotten it since: a deleted topic is answered with an
